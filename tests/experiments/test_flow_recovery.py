@@ -112,7 +112,7 @@ def wait_for_commit(run: Path, process: subprocess.Popen[bytes]) -> None:
     """Wait until the run has committed again."""
     record = run / "checkpoints" / "record-a.dgs"
     before = record.stat().st_mtime_ns if record.exists() else 0
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while not record.exists() or record.stat().st_mtime_ns == before:
         assert process.poll() is None
         assert time.monotonic() < until

@@ -31,7 +31,7 @@ from dgs.workers.sinks.files.leftovers import discard_leftovers, note_run
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
 from dgs.workers.sinks.files.part_file import locked
 from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, output_places, sink_place
-from dgs.workers.sinks.files.publishing import claim, remove_earlier, with_digest
+from dgs.workers.sinks.files.publishing import LOCK, claim, remove_earlier, with_digest
 from dgs.workers.storage.whole_files import refusing
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
     found = targets(job.sinks, output_dir=job.output_dir, base_dir=job.base_dir, dead_letters=has_letters)
     check_no_collisions(found, job.streams, job.base_dir)
     with ExitStack() as held:
-        held.enter_context(claim(places_of(job)))
+        places = places_of(job)
+        held.enter_context(claim(places))
         for path, sink in _databases(job):
             with refusing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,6 +181,10 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
             name = hashlib.blake2b(place.encode(), digest_size=16).hexdigest()
             shown = place if place.startswith(ref) else f"{ref} {place}"  # a lake names its kind itself
             held.enter_context(locked(_locks() / f"{name}.lock", of=Path(shown)))
+        for directory in _delta_directories(job) - {place.directory.resolve() for place in places}:
+            with refusing(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(directory / LOCK, of=directory))
         yield
 
 
@@ -263,6 +268,11 @@ def _lakes(job: Job) -> Iterator[LakeSink]:
             from dgs.workers.sinks.lake.lake_sink import LakeSink
 
             yield LakeSink(sink.kind, sink.details, job.base_dir, job.owner)
+
+
+def _delta_directories(job: Job) -> set[Path]:
+    """Return the directories of Delta tables, whose files a sink of Parquet files would take for its own format."""
+    return {(job.base_dir / sink.details.path).resolve() for sink in job.sinks if sink.kind == "delta"}
 
 
 def _databases(job: Job) -> Iterator[tuple[Path, SinkConfig]]:

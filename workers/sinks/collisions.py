@@ -79,7 +79,8 @@ def targets(
         if sink.kind == "sqlite":
             found.append(Target("sqlite", base_dir / sink.details.path, part=sink.details.table))
         elif sink.kind in LAKE_KINDS:
-            part = f"{sink.kind} {getattr(sink.details, 'table', '')}"
+            is_delta = sink.kind == "delta"  # its files are named as those of `parquet` and `spark`
+            part = "part.parquet" if is_delta else f"iceberg {sink.details.table}"
             found.append(Target(sink.kind, base_dir / sink.details.path, LAKE_FILES, part=part))
         elif sink.kind in FILE_KINDS:
             found.append(_target(sink.kind, sink_place(sink, output_dir=output_dir, base_dir=base_dir)))

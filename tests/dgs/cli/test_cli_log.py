@@ -119,7 +119,7 @@ def test_run_reads_a_socket_through_a_log_in_its_directory(log, tmp_path):
     (tmp_path / "plan.yaml").write_text(SOCKET)
     command = [sys.executable, "-m", "dgs", "run", "plan.yaml", "--verify"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not (found := list(tmp_path.glob(".dgs/runs/*/logs/values/listening"))):
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline

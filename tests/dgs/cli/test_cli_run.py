@@ -292,7 +292,7 @@ def test_signal_stops_the_run_and_keeps_partial_outputs(project, edit, run_dirs,
         text=True,
     ) as process:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 240
             while not marker.exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
             os.kill(process.pid, number)

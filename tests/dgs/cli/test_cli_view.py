@@ -116,11 +116,11 @@ def test_view_prints_an_address_that_shows_the_run(project):
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as process:
         try:
             url = json.loads(process.stdout.readline())["url"]
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=240) as answer:
                 assert "The run is done." in answer.read().decode()
         finally:
             process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(240) == 0
 
 
 def test_run_with_its_page_says_where_it_is_and_ends_with_the_run(project):

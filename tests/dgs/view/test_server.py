@@ -33,7 +33,7 @@ def served(directory, status=lambda: "running"):
         yield port, token
     finally:
         is_wanted[0] = False
-        thread.join(20)
+        thread.join(240)
         view.close()
         place.close()
     assert not thread.is_alive()
@@ -41,7 +41,7 @@ def served(directory, status=lambda: "running"):
 
 def asked(port, path, host=None, method="GET", **headers):
     """Return the status, headers and beginning of the answer to a request."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
     connection.putrequest(method, path, skip_host=True)
     connection.putheader("Host", host or f"127.0.0.1:{port}")
     for name, value in headers.items():
@@ -121,7 +121,7 @@ def test_the_first_message_has_a_whole_scene_and_the_next_what_changed(tmp_path)
     directory = leave(tmp_path, plan, seconds=5, status="running")
     file = FiguresFile(directory, warn=print)
     with served(directory) as (port, token):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
         connection.request("GET", f"/events?token={token}")
         answer = connection.getresponse()
         whole = _message(answer)

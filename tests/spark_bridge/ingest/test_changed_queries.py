@@ -31,7 +31,7 @@ def run_until(spark, feed, batches):
     assert feed.begin()
     thread = threading.Thread(target=feed.run, args=(spark, stop))
     thread.start()
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240
     try:
         while not (feed.checkpoint / "commits" / str(batches - 1)).exists():
             assert failure.found(feed.log / "s") is None

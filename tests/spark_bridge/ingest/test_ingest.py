@@ -275,7 +275,7 @@ def stream(**source):
 
 
 def waited_for(condition):
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < patience
         time.sleep(0.02)

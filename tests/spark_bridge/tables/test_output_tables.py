@@ -222,7 +222,7 @@ def test_table_exists_while_the_run_continues(spark, table, sink, monkeypatch):
     monkeypatch.setattr(output_tables, "LOOKS_EVERY", 0.01)
     with registering(table, said := []):
         put(sink, 1, n=[1])
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + 240
         while not spark.catalog.tableExists("clicks"):
             assert time.monotonic() < patience
             time.sleep(0.02)

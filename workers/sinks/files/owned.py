@@ -87,9 +87,9 @@ def list_outputs(files: Sequence[StagedFile], job: Path | None = None) -> None:
         add_lines(directory, new)
 
 
-def add_lines(directory: Path, lines: Sequence[str]) -> None:
+def add_lines(directory: Path, lines: Sequence[str], *, of: str = LIST) -> None:
     """Add lines to the list of a directory, durably. Raises OutputUnwritableError."""
-    path = directory / LIST
+    path = directory / of
     with refusing(path), open(path, "ab", opener=private_files.opener) as names:
         is_new = not names.tell()
         # It begins a new line, in case a crash has torn the last one.

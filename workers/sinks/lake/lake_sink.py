@@ -84,6 +84,11 @@ class LakeSink(Sink):
     def check_free(self) -> None:
         """Check that a new run may write. Raises OccupiedOutputError, OutputsThereError or OthersOutputsError."""
         mode = self._config.mode
+        only = self._table("")
+        if self._config.by is None and mode != "append" and not only.is_there():
+            names = sorted(path.name for path in only.data.glob("part-*.parquet"))
+            if names:
+                raise OccupiedOutputError(path=only.data, names=shown(names[:3]))
         for table in self._existing():
             there, place = table.job(), self._directory.resolve()
             if mode == "error":

@@ -1,4 +1,4 @@
-"""What runs have written to a table of a lake: each file with its digest, in the list `.dgs-outputs` of the table's directory.
+"""What runs have written to a table of a lake: each file with its digest, in the list `.dgs-written` of the table's directory.
 
 The formats know the sizes of files only, and nothing about those of their own logs. A run that goes on looks for what has changed.
 
@@ -21,9 +21,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dgs.workers.sinks.files.owned import LIST, add_lines
+from dgs.workers.sinks.files.owned import add_lines
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.storage.whole_files import refusing
+
+LIST = ".dgs-written"
+"""Another list than that of the sinks of files, which may remove what is in theirs."""
 
 
 def note_written(directory: Path, files: Iterable[Path], *, run: str, epoch: int) -> None:
@@ -39,7 +42,7 @@ def note_written(directory: Path, files: Iterable[Path], *, run: str, epoch: int
             }
             for path in files
         ]
-    add_lines(directory, [f"{json.dumps(line)}\n" for line in lines])
+    add_lines(directory, [f"{json.dumps(line)}\n" for line in lines], of=LIST)
 
 
 def last_listed(directory: Path, run: str) -> int:
