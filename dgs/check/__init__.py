@@ -38,7 +38,8 @@ from dgs.errors import MissingPackageError
 from dgs.model.program import Program
 
 if TYPE_CHECKING:
-    from dgs.check.report import CheckReport
+    from dgs.check.options import Options
+    from dgs.check.report import CheckReport, LawResult
     from dgs.flow import Flow
 
 __all__ = ["check", "replay", "save"]
@@ -72,11 +73,7 @@ def check(
     Raises MissingPackageError without Hypothesis, UsageError if payloads are unknown, any InvalidError of the target.
     """
     _require_hypothesis()
-    from dgs.check.checking import run_checks
-    from dgs.check.flows import flow_results
     from dgs.check.options import made_options
-    from dgs.check.plan_files import from_plan
-    from dgs.check.report import CheckReport
 
     options = made_options(
         strategies=strategies,
@@ -87,23 +84,31 @@ def check(
         max_examples=max_examples,
         seed=seed,
     )
-    if (plan := plan_path(target)) is not None:
-        program, options, before = from_plan(plan, options, streams)
-        if program is None:
-            return CheckReport(plan, tuple(before), seed)
-        return run_checks(program, options, before)
-    if (query := query_path(target)) is not None:
+    if (plan := plan_of(target)) is not None:
+        from dgs.check.plan_files import from_plan
+
+        return _of_file(plan, from_plan(plan, options, streams), seed)
+    if (query := path_of(target, ".sql", ".pig", ".mrql")) is not None:
         from dgs.check.queries.query_files import from_query
 
-        program, options, before = from_query(query, options, params or {})
-        return (
-            CheckReport(query, tuple(before), seed)
-            if program is None
-            else run_checks(program, options, before)
-        )
+        return _of_file(query, from_query(query, options, params or {}), seed)
     if (flow := flow_of(target)) is not None:
+        from dgs.check.flows import flow_results
+        from dgs.check.report import CheckReport
+
         return CheckReport(flow.name, tuple(flow_results(flow, options)), seed)
+    from dgs.check.checking import run_checks
+
     return run_checks(program_of(target), options)
+
+
+def _of_file(path: str, found: tuple[Program | None, Options, list[LawResult]], seed: int) -> CheckReport:
+    """Return the report of a file: of the program in it, or without one of what else was found there."""
+    from dgs.check.checking import run_checks
+    from dgs.check.report import CheckReport
+
+    program, options, before = found
+    return CheckReport(path, tuple(before), seed) if program is None else run_checks(program, options, before)
 
 
 def save(report: CheckReport, target: str, path: str | os.PathLike[str]) -> None:
@@ -132,16 +137,15 @@ def replay(
     )
 
 
-def plan_path(target: Target) -> str | None:
+def plan_of(target: Target) -> str | None:
     """Return the path of a target that is a plan file, None for other targets."""
-    path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
-    return path if path.endswith((".yaml", ".yml")) else None
+    return path_of(target, ".yaml", ".yml")
 
 
-def query_path(target: Target) -> str | None:
-    """Return the path of a target that is the text of a query, None for other targets."""
+def path_of(target: Target, *endings: str) -> str | None:
+    """Return the path of a target that is a file with one of these endings, None for other targets."""
     path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
-    return path if path.endswith((".sql", ".pig", ".mrql")) else None
+    return path if path.endswith(endings) else None
 
 
 def flow_of(target: Target) -> Flow | None:
@@ -150,7 +154,7 @@ def flow_of(target: Target) -> Flow | None:
     from dgs.job.loading import load_callable
 
     found: object = target
-    if isinstance(target, (str, os.PathLike)) and plan_path(target) is None:
+    if isinstance(target, (str, os.PathLike)) and plan_of(target) is None:
         found = load_callable(os.fspath(target), Path.cwd())
     return found if isinstance(found, Flow) else None
 
@@ -164,7 +168,7 @@ def program_of(target: Target) -> Program:
         return target
     if isinstance(target, type):
         return target()
-    plan = plan_path(target)
+    plan = plan_of(target)
     if plan is not None:
         from dgs.api.preparing import from_file
 

@@ -88,26 +88,31 @@ def explain(
         if plan_path is None:
             _print_story(story, worker, last or LAST, as_json=as_json)
             return
-        from dgs.api.preparing import from_file, prepare
+        from dgs.api.preparing import from_file
 
-        given = given_by_flags(set_values, plan_from, optimizer__name=optimizer)
-        if query and plan_path.suffix in (".yaml", ".yml"):
-            _print_query(_of_plan(from_file(plan_path, given)), as_json=as_json)
-            return
-        if query:
+        if query and plan_path.suffix not in (".yaml", ".yml"):
             asked = asked_of(str(plan_path), lang, tables or [], params or [], require)
             _print_query(asked.explained(), as_json=as_json)
             return
-        if types:
-            _print_types(from_file(plan_path, given), plan_path, as_json=as_json)
-            return
-        prepared = prepare(from_file(plan_path, given))
-        say_remarks(prepared)
-        shape = Format.JSON if as_json else shape
-        print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
-        if shape is Format.TEXT and not dependence:
-            _say_what_is_compiled(prepared)
-            _say_what_was_compiled(plan_path)
+        request = from_file(plan_path, given_by_flags(set_values, plan_from, optimizer__name=optimizer))
+        if query:
+            _print_query(_of_plan(request), as_json=as_json)
+        elif types:
+            _print_types(request, plan_path, as_json=as_json)
+        else:
+            _print_plan(request, plan_path, Format.JSON if as_json else shape, dependence=dependence)
+
+
+def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence: bool) -> None:
+    """Print the plan of a job, or its dependence."""
+    from dgs.api.preparing import prepare
+
+    prepared = prepare(request)
+    say_remarks(prepared)
+    print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
+    if shape is Format.TEXT and not dependence:
+        _say_what_is_compiled(prepared)
+        _say_what_was_compiled(plan_path)
 
 
 def _say_what_is_compiled(prepared: Prepared) -> None:

@@ -169,7 +169,22 @@ def _some_time(duration: int) -> int:
     return duration
 
 
-class ObserveConfig(Section):
+class Mode(Section):
+    """A section for which the plain name of its `mode` may stand."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(get_args(cls.model_fields["mode"].annotation))}, handler(schema)]}
+
+
+class ObserveConfig(Mode):
     """The figures that a run takes of itself, every so often: for progress, `dgs top`, `dgs view`, reports and metrics. `off`: none."""
 
     mode: Literal["on", "off"] = "on"
@@ -180,19 +195,8 @@ class ObserveConfig(Section):
         """This section, None if it says `off`."""
         return None if self.mode == "off" else self
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        return {"mode": value} if isinstance(value, str) else value
 
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [{"enum": ["on", "off"]}, handler(schema)]}
-
-
-class ReplanConfig(Section):
+class ReplanConfig(Mode):
     """The answer of a run to a faster plan: `advise` says so with the command, `auto` moves to it, `off` does not look.
 
     `gain`: how many times as fast it must be predicted to be. `after`: for how long, and the time over which rates are counted. A
@@ -202,17 +206,6 @@ class ReplanConfig(Section):
     mode: Literal["off", "advise", "auto"] = "advise"
     gain: float = Field(default=1.3, gt=1, allow_inf_nan=False)
     after: Annotated[Duration, AfterValidator(_some_time)] = 30 * 10**9
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        return {"mode": value} if isinstance(value, str) else value
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [{"enum": ["off", "advise", "auto"]}, handler(schema)]}
 
 
 class FileSink(IdentifiedSink):

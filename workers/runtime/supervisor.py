@@ -126,59 +126,67 @@ Drive = Callable[[Deployment, Session], Ended]
 
 def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Caller) -> JobResult:
     """Run a job over as many generations as it takes. `hosts`: the number of hosts for a job. Raises any DgsError."""
-    control, log = Control(job.control_dir), RunLog(job.run_log, name=job.name, log_format=job.log_format)
-    caller = replace(caller, notify=_logged(caller.notify, log))
     with ExitStack() as stack:
+        log = RunLog(job.run_log, name=job.name, log_format=job.log_format)
         stack.callback(log.close)
-        if job.checkpoint_dir is not None:
-            patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
-            stack.enter_context(control.listening(patience=patience))
-        publisher = Publisher(job.sinks, job.base_dir, program=job.program.name, job=job.owner)
-        stack.callback(publisher.close)
-        stack.enter_context(claimed_outputs(job, publisher))
-        if not job.resumes:
-            check_free_outputs(job)
-            withdraw_rows(job)
-        # Now, because this may refuse the names of outputs, and outputs of an earlier run are still untouched.
-        stack.enter_context(caller.ports.outputs())
-        run, store = stack.enter_context(opened_store(job, publisher.publish))
-        job = replace(job, run_id=run)
-        tidy_appended(job)
-        stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
-        stack.callback(stores.close)
-        stop = StopRequest(job.runtime.stop_timeout / SECOND)
-        story = RunStory(job.story_path, log.info)
-        commits = Commits()
-        session = Session(
-            job,
-            CallerOutputs(job),
-            publisher,
-            control,
-            stop,
-            stores,
-            caller,
-            story,
-            Replanning(job, caller),
-            commits,
-            RunObserver(job, caller, commits),
-        )
+        session = _opened(job, replace(caller, notify=_logged(caller.notify, log)), log, stack)
         try:
             result = _generations(session, drive, hosts)
             if session.job.is_kept:
                 discard_unpublished(places_of(job))
             elif result.stopped_by is None:
-                settle_rows(job)
-            result = _printed(session, result)
+                settle_rows(session.job)
+            return _printed(session, result)
         except BaseException as error:
-            session.observer.end("failed", why=in_a_line(error))
-            story.says(f"the run fails: {in_a_line(error)}")
-            log.failure(in_a_line(error))
-            story.write()
-            with suppress(DgsError):  # then the next run does it, and this error matters more
-                withdraw_rows(job, run)
-            _end_printing_of_a_failure(session, error)
+            _failed(session, log, error)
             raise
-        return result
+
+
+def _opened(job: Job, caller: Caller, log: RunLog, stack: ExitStack) -> Session:
+    """Return what a run needs until its end, which the stack closes. The order is that of what each step may refuse or change."""
+    control = Control(job.control_dir)
+    if job.checkpoint_dir is not None:
+        patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
+        stack.enter_context(control.listening(patience=patience))
+    publisher = Publisher(job.sinks, job.base_dir, program=job.program.name, job=job.owner)
+    stack.callback(publisher.close)
+    stack.enter_context(claimed_outputs(job, publisher))
+    if not job.resumes:
+        check_free_outputs(job)
+        withdraw_rows(job)
+    # Now, because this may refuse the names of outputs, and outputs of an earlier run are still untouched.
+    stack.enter_context(caller.ports.outputs())
+    run, store = stack.enter_context(opened_store(job, publisher.publish))
+    job = replace(job, run_id=run)
+    tidy_appended(job)
+    stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
+    stack.callback(stores.close)
+    commits = Commits()
+    return Session(
+        job,
+        CallerOutputs(job),
+        publisher,
+        control,
+        StopRequest(job.runtime.stop_timeout / SECOND),
+        stores,
+        caller,
+        RunStory(job.story_path, log.info),
+        Replanning(job, caller),
+        commits,
+        RunObserver(job, caller, commits),
+    )
+
+
+def _failed(session: Session, log: RunLog, error: BaseException) -> None:
+    """Note why a run fails, and take back the rows that it has not committed."""
+    why = in_a_line(error)
+    session.observer.end("failed", why=why)
+    session.story.says(f"the run fails: {why}")
+    log.failure(why)
+    session.story.write()
+    with suppress(DgsError):  # then the next run does it, and this error matters more
+        withdraw_rows(session.job, session.job.run_id)
+    _end_printing_of_a_failure(session, error)
 
 
 def _printed(session: Session, result: JobResult) -> JobResult:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from dgs import codec
 from dgs.errors import (
@@ -298,28 +298,6 @@ class Simulation(World):
             raise InternalError(problem=f"the run never ends: {dict(self.result.ends)}")
 
 
-def simulate(
-    program: Program,
-    plan: Plan | Layouts,
-    streams: Mapping[str, Sequence[EventBatch]],
-    *,
-    seed: int,
-    buffer_bytes: int | None = None,
-    faults: Faults = NO_FAULTS,
-    store: StoreFactory | None = None,
-    on_error: OnError = "stop",
-    validates: bool = False,
-) -> Simulated:
-    """Run a program with the plans, the delivery order and the faults of `seed`. The options are those of `Simulation`."""
-    simulation = Simulation(
-        program,
-        plan,
-        streams,
-        seed=seed,
-        buffer_bytes=buffer_bytes,
-        faults=faults,
-        store=store,
-        on_error=on_error,
-        validates=validates,
-    )
-    return simulation.run()
+def simulate(*given: Any, **options: Any) -> Simulated:
+    """Run a program with the plans, the delivery order and the faults of a seed. All arguments are those of `Simulation`."""
+    return Simulation(*given, **options).run()

@@ -49,11 +49,7 @@ class BatchesAreFolds(Law):
 
     def draw(self, draws: Draws) -> Scenario:
         """Draw a history and events of one stream."""
-        steps, wire = draws.history(2)
-        handles = draws.world.types[wire.of].handles
-        stream, tags = one_stream(draws, [tag for tag in wire.tags if tag in handles])
-        events = draws.events(tags, MOST_STEPS, least=1, stream=stream)
-        return Scenario(steps, events=events, on=draws.one(["a list", "columns"]))
+        return history_and_batch(draws)
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
         """Yield the scenario, also with large numbers."""
@@ -67,7 +63,7 @@ class BatchesAreFolds(Law):
         expected, wanted = folded(world, of, state, scenario.events)
         batch = as_batch(scenario.events, as_columns=scenario.on == "columns")
         for cut in range(len(batch)):  # a cut at 0 means the whole batch
-            parts = [batch.cut(0, cut), batch.cut(cut, len(batch))] if cut else [batch]
+            parts = cut_at(batch, cut)
             _, state = reached(world, scenario.steps)
             try:
                 state, found = _batched(world, of, state, parts)
@@ -86,6 +82,20 @@ class BatchesAreFolds(Law):
             if broken is not None:
                 return broken
         return None
+
+
+def history_and_batch(draws: Draws) -> Scenario:
+    """Draw a history, and events of one stream that a state of it handles."""
+    steps, wire = draws.history(2)
+    handles = draws.world.types[wire.of].handles
+    stream, tags = one_stream(draws, [tag for tag in wire.tags if tag in handles])
+    events = draws.events(tags, MOST_STEPS, least=1, stream=stream)
+    return Scenario(steps, events=events, on=draws.one(["a list", "columns"]))
+
+
+def cut_at(batch: EventBatch, row: int) -> list[EventBatch]:
+    """Return the two parts of a batch, or the whole batch for row 0."""
+    return [batch.cut(0, row), batch.cut(row, len(batch))] if row else [batch]
 
 
 def also_large(world: World, scenario: Scenario) -> Iterator[Scenario]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dgs import codec
-from dgs.check.drawing.scenarios import MOST_STEPS, Draws
+from dgs.check.drawing.scenarios import Draws
 from dgs.check.drawing.strategies import simplest
-from dgs.check.laws.batches import as_batch, one_stream
+from dgs.check.laws.batches import as_batch, cut_at, history_and_batch
 from dgs.check.laws.contract import Finding, Law, compared
 from dgs.check.scenarios.equality import same
 from dgs.check.scenarios.reachable import folded, reached
@@ -49,11 +49,7 @@ class CompiledEqualsInterpreted(Law):
 
     def draw(self, draws: Draws) -> Scenario:
         """Draw a history and events of one stream."""
-        steps, wire = draws.history(2)
-        handles = draws.world.types[wire.of].handles
-        stream, tags = one_stream(draws, [tag for tag in wire.tags if tag in handles])
-        events = draws.events(tags, MOST_STEPS, least=1, stream=stream)
-        return Scenario(steps, events=events, on=draws.one(["a list", "columns"]))
+        return history_and_batch(draws)
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
         """Fold the whole batch, and its two parts for a cut in the middle."""
@@ -62,10 +58,9 @@ class CompiledEqualsInterpreted(Law):
         batch = as_batch(scenario.events, as_columns=scenario.on == "columns")
         update = _compiled(world, of)
         for cut in {0, len(batch) // 2}:
-            parts = [batch.cut(0, cut), batch.cut(cut, len(batch))] if cut else [batch]
             _, state = reached(world, scenario.steps)
             found = []
-            for part in parts:
+            for part in cut_at(batch, cut):
                 outputs: list[OutputBatch] = []
                 state = update.fold(state, part, outputs)
                 found += _by_row(part, outputs)

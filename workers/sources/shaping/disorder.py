@@ -83,11 +83,24 @@ def below(floor: int, rank: int) -> OrderKey:
 class _Checked:
     """The common part of all policies: the floor, and the error with the row, its timestamp and the previous one."""
 
-    def __init__(self, stream: str, rank: int, *, delay: int) -> None:
+    def __init__(self, stream: str, rank: int, *, delay: int, drops_late: bool) -> None:
         self.stream, self.rank, self.delay = stream, rank, delay
+        self._drops_late = drops_late
         self.drops = self.held = 0
         self.floor = MIN_TS
         self._latest = MIN_TS
+
+    def in_time(self, arrivals: Arrivals) -> EventBatch:
+        """Return the events that are not in disorder, and leave the others out. Raises OutOfOrderError if they may not be."""
+        late, before = self.late(arrivals)
+        if len(late) and not self._drops_late:
+            raise self.refuse(arrivals, int(late[0]), int(before[late[0]]))
+        self._latest = max(self._latest, int(arrivals.ts.max(initial=MIN_TS)))
+        batch = self.batch(arrivals)
+        if not len(late):
+            return batch
+        self.drops += len(late)
+        return batch.take(np.delete(np.arange(len(batch)), late))
 
     def late(self, arrivals: Arrivals) -> tuple[Int64s, Int64s]:
         """Return the indices of the events in disorder, and the floor before each event; move the floor."""
@@ -106,10 +119,6 @@ class _Checked:
             stream=self.stream, row=arrivals.first + index, ts=int(arrivals.ts[index]), previous=previous
         )
 
-    def passed(self, arrivals: Arrivals) -> None:
-        """Remember the latest timestamp."""
-        self._latest = max(self._latest, int(arrivals.ts.max(initial=MIN_TS)))
-
     def batch(self, arrivals: Arrivals) -> EventBatch:
         """Return the events as a batch of the declared stream."""
         return EventBatch(
@@ -121,22 +130,14 @@ class InOrder(_Checked):
     """`error` and `drop`: events pass at once. The frontier is just above the last event or the last heartbeat."""
 
     def __init__(self, stream: str, rank: int, *, drops_late: bool) -> None:
-        super().__init__(stream, rank, delay=0)
-        self._drops_late = drops_late
+        super().__init__(stream, rank, delay=0, drops_late=drops_late)
         self._frontier = OrderKey(MIN_TS, rank, 0)
 
     def accept(self, arrivals: Arrivals) -> Ordered:
         """Check that the events are in order, or leave out late ones."""
         if not arrivals.beats.before and self._is_sorted(arrivals.ts):
             return self._passed_whole(arrivals)
-        late, before = self.late(arrivals)
-        if len(late) and not self._drops_late:
-            raise self.refuse(arrivals, int(late[0]), int(before[late[0]]))
-        self.passed(arrivals)
-        batch = self.batch(arrivals)
-        if len(late):
-            self.drops += len(late)
-            batch = batch.take(np.delete(np.arange(len(batch)), late))
+        batch = self.in_time(arrivals)
         if len(batch):
             self._frontier = max(self._frontier, after_event(batch.key(len(batch) - 1)))
         if self.floor > self._frontier.ts:
@@ -165,20 +166,12 @@ class SortWithin(_Checked):
     """
 
     def __init__(self, stream: str, rank: int, *, delay: int, drops_late: bool = False) -> None:
-        super().__init__(stream, rank, delay=delay)
-        self._drops_late = drops_late
+        super().__init__(stream, rank, delay=delay, drops_late=drops_late)
         self._waiting = SortedChunks(stream, rank)
 
     def accept(self, arrivals: Arrivals) -> Ordered:
         """Put the events into the buffer; return those below the new floor."""
-        late, before = self.late(arrivals)
-        if len(late) and not self._drops_late:
-            raise self.refuse(arrivals, int(late[0]), int(before[late[0]]))
-        self.passed(arrivals)
-        batch = self.batch(arrivals)
-        if len(late):
-            self.drops += len(late)
-            batch = batch.take(np.delete(np.arange(len(batch)), late))
+        batch = self.in_time(arrivals)
         self._waiting.add(batch)
         ready = self._waiting.below(self.floor)
         self.held += len(batch) - len(ready)
