@@ -25,16 +25,19 @@ MOST_EVENTS = 4096
 """Larger releases are not measured: interpreting them to know how long that takes would cost more than it could save."""
 COMPILED_FIRST, INTERPRETED_NEXT = 6, 3
 """So many releases of a size are measured, of each way."""
+SURELY = 0.95
+"""Machine code is taken where it needs at most this part of the time: measured times vary by as much, and the interpreter loses nothing then."""
 HOLDS_FOR = 1000
 """For so many releases a choice holds. Then both ways are measured again."""
 
 
 @dataclass(slots=True)
 class _Size:
-    """The times of releases of one size, in both ways, and how often the choice between them has been used."""
+    """The times of releases of one size, in both ways. `uses`: so many releases the choice between them holds."""
 
     compiled: list[float] = field(default_factory=list)
     interpreted: list[float] = field(default_factory=list)
+    is_compiled_cheaper: bool = True
     uses: int = 0
 
     @property
@@ -47,20 +50,28 @@ class CheaperWay:
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
-        self._sizes: dict[int, _Size] = {}
+        self._sizes = [_Size() for _ in range(MOST_EVENTS.bit_length() + 1)]
+
+    def choice(self, count: int) -> bool | None:
+        """Return whether a release of `count` events is folded by machine code. None: it is to be measured, see `folded`."""
+        if count > MOST_EVENTS:
+            return True
+        size = self._sizes[count.bit_length()]
+        if not size.uses:
+            return None
+        size.uses -= 1
+        return size.is_compiled_cheaper
 
     def folded(self, count: int, fold: Callable[[bool], tuple[Result, bool]]) -> Result:
         """Fold a release of `count` events. `fold`: takes whether to use machine code, returns what comes back and whether it was used."""
-        if count > MOST_EVENTS:
-            return fold(True)[0]
-        size = self._sizes.setdefault(count.bit_length(), _Size())
-        if size.is_measured:
-            size.uses += 1
-            if size.uses > HOLDS_FOR:
-                self._sizes[count.bit_length()] = _Size()
-            return fold(min(size.compiled) <= min(size.interpreted))[0]
+        if (choice := self.choice(count)) is not None:
+            return fold(choice)[0]
+        size = self._sizes[count.bit_length()]
         began = self._clock()
         found, was_compiled = fold(len(size.compiled) < COMPILED_FIRST)
         (size.compiled if was_compiled else size.interpreted).append((self._clock() - began) / count)
         del size.interpreted[:-INTERPRETED_NEXT]  # there are many while the loop is being compiled
+        if size.is_measured:
+            is_cheaper = min(size.compiled) <= SURELY * min(size.interpreted)
+            self._sizes[count.bit_length()] = _Size(is_compiled_cheaper=is_cheaper, uses=HOLDS_FOR)
         return found

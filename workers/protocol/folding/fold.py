@@ -26,7 +26,7 @@ Outputs come back as one OutputBatch per stream and stretch, each output with th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dgs.compiled.compiled_update import CompiledUpdate
     from dgs.compiled.made_loops import MadeLoops
 
+Folded = TypeVar("Folded")
 NOTHING = object()
 """Stands where a state would be: the state is not here yet, or no longer."""
 MOST_LETTERS = 300
@@ -124,21 +125,34 @@ class Folder:
         outputs: list[OutputBatch] = []
         if self._windows is not None and (split := self._windows.split(release)) is not None:
             return self._windows.fold(state, *split, outputs), outputs
-        if self._cheaper is None:
+        if self._cheaper is None or (choice := self._choice(len(release))) is True:
             return self._fold_release(state, release, outputs, self._compiled), outputs
-        return self._in_cheaper_way(
+        if choice is False:
+            return self._fold_release(state, release, outputs, None), outputs
+        return self._measured(
             len(release), lambda compiled: self._fold_release(state, release, outputs, compiled)
         ), outputs
 
-    def _in_cheaper_way(self, count: int, fold: Callable[[CompiledUpdate | None], State]) -> State:
-        """Return the state after `count` events, folded with machine code or not: what is cheaper, if there is a choice."""
-        update, cheaper = self._compiled, self._cheaper
+    def _choice(self, count: int) -> bool | None:
+        """Return whether `count` events are folded by machine code, if `update` is compiled. None: both ways are to be measured."""
         if self._loop.events < self._least:
-            return fold(None)
-        if update is None or cheaper is None or count <= self._bounds.few_events:
+            return False
+        if self._cheaper is None or count <= self._bounds.few_events:
+            return True
+        return self._cheaper.choice(count)
+
+    def _in_cheaper_way(self, count: int, fold: Callable[[CompiledUpdate | None], Folded]) -> Folded:
+        """Return what folding `count` events gives, with machine code or not: what is cheaper, if there is a choice."""
+        choice = self._choice(count)
+        return self._measured(count, fold) if choice is None else fold(self._compiled if choice else None)
+
+    def _measured(self, count: int, fold: Callable[[CompiledUpdate | None], Folded]) -> Folded:
+        """Return what folding `count` events gives, in the way whose time is to be measured."""
+        update, cheaper = self._compiled, self._cheaper
+        if update is None or cheaper is None:
             return fold(update)
 
-        def folded(is_compiled: bool) -> tuple[State, bool]:
+        def folded(is_compiled: bool) -> tuple[Folded, bool]:
             before = update.events
             return fold(update if is_compiled else None), update.events > before
 
