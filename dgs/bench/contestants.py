@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 FEW = 10
-"""Timed runs on Ray collect outputs only if there is at most one per this many events, since collecting takes time."""
+"""Timed runs collect outputs only if there is at most one per this many events, since keeping them takes time, on disk beyond `buffer_bytes`."""
 
 
 def merged(streams: Iterable[list[Event]]) -> list[Event]:
@@ -114,7 +114,7 @@ def runtime(
         more = {"first_output_seconds": done.first_output_seconds, "starved_reads": done.starved_reads}
         return Measured(done.events, done.seconds, found, done.outputs, more)
 
-    keeps = engine == "local" or expects.fingerprint.count * FEW <= expects.events
+    keeps = expects.fingerprint.count * FEW <= expects.events
     check = None if keeps else (lambda: run(collect=True))
     leaves = len(prepared.plan.leaves)
     return Contestant(
