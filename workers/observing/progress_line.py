@@ -56,7 +56,8 @@ class Rates:
             self._generation, self._first = figures.generation, None
             self._recent.clear()
         seen = _Seen(figures.t, figures.events, share_of(figures))
-        self._first = self._first or seen
+        if self._first is None or (self._first.share is None and seen.share is not None):
+            self._first = seen  # the first figures of a generation know no stream yet
         self._recent.append(seen)
         while len(self._recent) > 2 and seen.t - self._recent[1].t >= RECENT_SECONDS:  # noqa: PLR2004 - two make a rate
             self._recent.popleft()

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dgs.workers.observing.figures import RunFigures, StreamFigures, Wait, WorkerFigures
-from dgs.workers.observing.progress_line import Progressing
+from dgs.workers.observing.progress_line import Progressing, Rates
 
 START = 1_700_000_000
 
@@ -73,6 +73,24 @@ def test_percent_and_what_is_left_count_what_is_processed():
         shown.add(RunFigures(t=float(t), name="sums", events=2 * done, workers=workers, streams=streams))
     assert "50 %" in shown.line()
     assert "5 s to go" in shown.line()
+
+
+def test_what_is_left_is_known_though_a_generation_begins_without_figures_of_streams():
+    shown = Rates()
+    shown.add(RunFigures(t=10.0, phase="starting"))
+    for t in range(15, 18):
+        read = 100 * (t - 15)
+        shown.add(
+            RunFigures(
+                t=float(t),
+                phase="running",
+                events=read,
+                streams={"s": StreamFigures(rows=read, events=read, share=read / 1000)},
+                workers={"w": WorkerFigures(0, read)},
+            )
+        )
+    assert shown.seconds_left == pytest.approx(8.0)
+    assert shown.mean == pytest.approx(100.0)
 
 
 def test_one_stream_without_a_known_end_leaves_out_the_percentage():

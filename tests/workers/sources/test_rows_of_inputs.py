@@ -32,6 +32,13 @@ def test_bounded_input_has_a_share(kind, tmp_path):
     opened.close()
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_rows_of_text_that_become_longer_are_counted_within_a_tenth(tmp_path, is_reversed):
+    rows = [f"{ts},{'1' * (1 + ts // 10_000)}\n" for ts in range(100_000)]
+    (tmp_path / "a.csv").write_text("".join(reversed(rows) if is_reversed else rows))
+    assert rows_of_text([tmp_path / "a.csv"]) == pytest.approx(len(rows), rel=0.1)
+
+
 def test_packed_text_and_empty_files_have_no_share(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(b"")
     (tmp_path / "a.csv").write_bytes(b"")
