@@ -167,10 +167,15 @@ def load_callable(ref: str, base_dir: Path) -> Any:
     module = _from_file(ref, base_dir / source) if source.endswith(".py") else _by_name(ref, source, base_dir)
     found: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
             public = [word for word in vars(module) if not word.startswith("_")]
-            raise _failure(ref, f"{source} has no {name!r}{did_you_mean(name, public)}")
-        found = getattr(found, part)
+            raise _failure(ref, f"{source} has no {name!r}{did_you_mean(name, public)}") from None
+        except RAISED as error:  # of a `__getattr__` of the user
+            if is_interrupt(error):
+                raise
+            raise _failure(ref, f"looking for {name!r} raised {_summary(error)}", error) from error
     return found
 
 

@@ -31,6 +31,9 @@ TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
 NOT_GIVEN = ("all_kinds", "gives", "kind", "kind_problem")
 """Methods of Program that programs do not override."""
 
+RETURNING = ("init", "update", "update_batch", "fork", "join", "identity")
+"""Methods of a program that return states."""
+
 CLOSE = 0.75
 """The least likeness, by difflib, at which a name counts as a misspelling of another."""
 
@@ -45,6 +48,7 @@ def check_declarations(program: Program) -> None:
 def problems(program: Program) -> Iterator[str]:
     """Yield the problems of a program's declarations, as sentences with a remedy."""
     yield from _missing_methods(program)
+    yield from _generators(program)
     names = list(_wrong_names(program))
     yield from names
     relation = relation_problem(program)
@@ -109,6 +113,17 @@ def _missing_methods(program: Program) -> Iterator[str]:
             meant = next((own for own in _own_names(program) if _meant(own, [name]) == name), None)
             hint = f"; is `{meant}` meant to be it?" if meant is not None else ""
             yield f"class {program.name} has no method `{needed[name]}`, which every program needs{hint}"
+
+
+def _generators(program: Program) -> Iterator[str]:
+    """Yield a problem for each method that returns a generator or a coroutine, which nobody runs."""
+    for name in RETURNING:
+        method = getattr(program, name, None)
+        if inspect.iscoroutinefunction(method):
+            yield f"its `{name}` is `async`, so a call does nothing: write `def {name}`"
+        elif inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+            instead = ", and give outputs with `emit(...)`" if name.startswith("update") else ""
+            yield f"its `{name}` has a `yield`, so a call does nothing: return the result{instead}"
 
 
 def _wrong_names(program: Program) -> Iterator[str]:

@@ -98,3 +98,9 @@ def test_failing_import_keeps_the_users_traceback_only(project, content):
     assert "importlib" not in caught.value.trace
     assert "loading.py" not in caught.value.trace
     assert not [name for name in sys.modules if name.endswith("_broken")]
+
+
+def test_a_module_whose_getattr_raises_is_an_error_of_the_module(tmp_path):
+    (tmp_path / "odd.py").write_text("def __getattr__(name): raise ValueError(name)\n")
+    with pytest.raises(ProgramImportError, match="looking for 'P' raised ValueError: P"):
+        load_callable("odd.py:P", tmp_path)

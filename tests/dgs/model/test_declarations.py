@@ -197,3 +197,23 @@ def test_a_rule_whose_condition_does_not_take_two_tags(when):
     assert "the rule of `depends` for 'barrier' and 'value'" in refused(
         made(depends=dgs.Dependence((BARRIER, VALUE, when)))
     )
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ("def update(self, state, event, emit): yield event.payload", "its `update` has a `yield`, so a call does nothing: return the result, and give outputs with `emit"),
+        ("async def update(self, state, event, emit): return 0", "its `update` is `async`, so a call does nothing: write `def update`"),
+        ("def join(self, left, right): yield left", "its `join` has a `yield`, so a call does nothing: return the result"),
+    ],
+)  # fmt: skip
+def test_a_method_that_nobody_would_run_is_refused(methods, said):
+    names = {}
+    exec(methods, names)
+    plain = {"init": lambda _: 0, "update": lambda _self, state, _event, _emit: state}
+    program = type(
+        "Lazy", (dgs.Program,), plain | {k: v for k, v in names.items() if not k.startswith("_")}
+    )()
+    with pytest.raises(ProgramError) as caught:
+        check_declarations(program)
+    assert said in str(caught.value)
