@@ -179,7 +179,8 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
             held.enter_context(locked(lock, of=path))
         for ref, place in publisher.places:
             name = hashlib.blake2b(place.encode(), digest_size=16).hexdigest()
-            shown = place if place.startswith(ref) else f"{ref} {place}"  # a lake names its kind itself
+            said = place.removeprefix("place ")
+            shown = said if said.startswith(ref) else f"{ref} {said}"  # a lake names its kind itself
             held.enter_context(locked(_locks() / f"{name}.lock", of=Path(shown)))
         for directory in _delta_directories(job) - {place.directory.resolve() for place in places}:
             with refusing(directory):

@@ -590,7 +590,7 @@ def test_a_second_run_is_refused_while_the_first_writes_to_the_table(tmp_path, s
         patience = time.monotonic() + 240
         while not (tmp_path / "begun").exists() and time.monotonic() < patience:
             time.sleep(0.01)
-        with pytest.raises(DgsError, match=f"{kind} {tmp_path / 'lake'}.*: another run is writing to it"):
+        with pytest.raises(DgsError, match=f"to {kind} {tmp_path / 'lake'}.*: another run is writing to it"):
             run_slow(two)
     finally:
         (tmp_path / "waits").unlink()
