@@ -1,4 +1,4 @@
-"""Machine code: the only module that imports llvmlite. It makes machine code of texts of LLVM, and functions of machine code.
+"""Machine code: the only module that imports llvmlite. It turns LLVM text into machine code, and machine code into functions.
 
 Import it only when something is compiled. The machine code is for this processor.
 """

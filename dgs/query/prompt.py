@@ -1,4 +1,4 @@
-"""The prompt of queries: statements are read one by one, each sees what came before, and mistakes end nothing.
+"""The prompt of queries: statements are read one by one, each sees what came before, and a mistake does not end the prompt.
 
 >>> prompt = Prompt("sql")
 >>> prompt.fed("select 1 + 1 as two")

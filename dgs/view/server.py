@@ -1,4 +1,4 @@
-"""The live page on loopback: a page and a stream of events, for whoever has the token.
+"""The live page on loopback: a page and a stream of events, for clients that have the token.
 
 Nothing is served without the token in the query, to a foreign `Host` (a name that was made to lead here), or to a page of another
 `Origin`. No part of a request is ever the name of a file.

@@ -56,7 +56,7 @@ BUFFERED = 32 << 20
 class Written:
     """The files of a micro-batch: the folder of each part that has rows, their columns, and the number and a digest of the events.
 
-    `read`: the number of all rows, with those that are no events.
+    `read`: the number of all rows, also of rows that are no events.
     """
 
     folders: Mapping[int, Path]

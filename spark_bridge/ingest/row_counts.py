@@ -29,5 +29,5 @@ class RowCounts:
             self.listener()
 
     def __reduce__(self) -> tuple[type[RowCounts], tuple[()]]:
-        """Travel to a server of Spark Connect without the listener: there nobody hears it."""
+        """Travel to a server of Spark Connect without the listener, which has no use there."""
         return RowCounts, ()

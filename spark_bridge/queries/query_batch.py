@@ -115,7 +115,7 @@ class Views:
         return self._asked(ready)
 
     def _asked(self, relation: Relation) -> Any:
-        """Return a relation without loops as a frame. Spark is told of the user's functions that it calls."""
+        """Return a relation without loops as a frame. The user's functions that it calls are registered with Spark."""
         text = spark_text(relation, self._names)
         for name in {*USER_FUNCTION.findall(text)}:
             function = FUNCTIONS[name]

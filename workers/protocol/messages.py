@@ -119,7 +119,7 @@ class ForkedState:
 class Prepare:
     """A parent's wish to hear when everything before the event `key` of a lane is processed, or everything at all (None).
 
-    It promises no request, and binds nobody.
+    It is no request, and obliges neither side.
     """
 
     lane: int | None

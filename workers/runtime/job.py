@@ -168,7 +168,7 @@ def _silent(*_what: object) -> None:
 
 
 def _on_stderr(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - the caller gave no other place
 
 
 def _same(store: CheckpointStore, _job: Job) -> CheckpointStore:

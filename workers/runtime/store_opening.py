@@ -131,7 +131,7 @@ class RunStores:
         return self._durable
 
     def _publish_with_digests(self, files: Sequence[StagedOutput]) -> None:
-        """Publish files of a run without checkpoints: its hosts leave digests out, and whoever resumes it needs them."""
+        """Publish files of a run without checkpoints: its hosts leave digests out, and resuming it needs them."""
         self._publish([with_digest(file) if isinstance(file, StagedFile) else file for file in files])
 
     def move(self) -> bool:

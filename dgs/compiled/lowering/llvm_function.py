@@ -88,7 +88,7 @@ class LlvmFunction:
         self._lines.append(f"{label}:")
 
     def _go(self, label: str) -> None:
-        """End a block; what follows is reached by nobody, or begins a block of its own."""
+        """End a block; what follows is unreachable, or begins a block of its own."""
         self._put(f"br label %{label}")
         self._begin(self._labels("after")[0])
 

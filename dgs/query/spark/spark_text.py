@@ -2,7 +2,7 @@
 
 Names are quoted and values written in full, so nothing of a script's text comes here unread. Fields of records may differ by case alone,
 so Spark must tell cases apart (`spark.sql.caseSensitive`). Spark has no statement over the items of a column of each row: a query over a bag
-becomes functions of arrays. The items of bags come in any order: whoever reads them sorts them.
+becomes functions of arrays. The items of bags come in any order: their reader sorts them.
 
 >>> from dgs.query.scalar import call, column, literal
 >>> from dgs.query.types import INT, Schema

@@ -1,4 +1,4 @@
-"""Tables of a query whose columns nobody has said: those that its text names, of types that fit anything. Enough to explain it.
+"""Guessed tables of a query whose columns are not given: the names are in its text, and the types fit anything. Enough to explain it.
 
 >>> text = "select c.nation, count(*) n from customer c join orders o on o.custkey = c.custkey group by c.nation"
 >>> {name: source.schema.names for name, source in guessed(text, "q.sql").items()}
