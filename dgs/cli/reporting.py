@@ -159,14 +159,17 @@ def print_json(data: dict[str, Any], *, waits: bool = True) -> None:
 
 
 def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Print rows under their heads, with numbers aligned to the right.
+    """Print rows under their heads, with numbers aligned to the right. No text of a user reaches the terminal as a command to it.
 
     >>> print_table(("file", "rows", "problem"), [("one", 7, None), ("another", 12, "damaged")])
     file     rows  problem
     one         7  -
     another    12  damaged
     """
-    texts = [head, *(tuple("-" if value is None else str(value) for value in row) for row in rows)]
+    texts = [
+        head,
+        *(tuple("-" if value is None else printable(str(value)) for value in row) for row in rows),
+    ]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
     for line in texts:
@@ -175,6 +178,11 @@ def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
             for text, width, is_right in zip(line, widths, right, strict=True)
         )
         print("  ".join(cells).rstrip())
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters are shown: names and errors are no commands to the terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def stopped_early(error: KeyboardInterrupt) -> SystemExit:

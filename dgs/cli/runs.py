@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, print_table, reporting, say, show_path
+from dgs.cli.reporting import print_json, print_table, printable, reporting, say, show_path
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -247,7 +247,7 @@ def _show(run: KnownRun, *, as_json: bool) -> None:
     if as_json:
         print_json({**one.as_data(), "progress": run.progress, "results": results or None})
         return
-    print(f"{one.id}: {run.name}, {one.status}")
+    print(printable(f"{one.id}: {run.name}, {one.status}"))
     took = None if one.seconds is None else duration(one.seconds)
     facts = [
         ("plan file", one.plan),
@@ -263,7 +263,7 @@ def _show(run: KnownRun, *, as_json: bool) -> None:
     ]
     for name, fact in facts:
         if fact is not None:
-            print(f"  {name:<10} {fact}")
+            print(f"  {name:<10} " + "\n".join(map(printable, str(fact).split("\n"))))
 
 
 def _prune(

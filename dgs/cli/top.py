@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, print_table, reporting, say
+from dgs.cli.reporting import print_json, print_table, printable, reporting, say
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -61,7 +61,7 @@ def _print_data(run: KnownRun, figures: RunFigures) -> None:
 def _print(run: KnownRun, figures: RunFigures) -> None:
     from dgs.workers.observing.top_tables import head_of, tables_of
 
-    print("\n".join(head_of(figures, status=run.status)))
+    print("\n".join(map(printable, head_of(figures, status=run.status))))
     for table in tables_of(figures):
         print()
         print_table(table.head, list(table.rows))

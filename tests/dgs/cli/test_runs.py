@@ -67,8 +67,8 @@ def test_runs_are_chosen_by_status_and_age(made, dgs):
 
 
 def test_show_says_what_a_run_did_and_names_the_nearest_of_one_that_does_not_exist(made, dgs):
-    made("20261123-034119-b386", "failed", error={"message": "a host died"})
-    assert "a host died" in dgs("runs show 20261123-034119-b386").out
+    made("20261123-034119-b386", "failed", error={"message": "a host\x1b[2J died"})
+    assert "a host�[2J died" in dgs("runs show 20261123-034119-b386").out
     missing = dgs("runs show 20261123-034119-b383")
     assert (missing.code, missing.out) == (2, "")
     assert "did you mean '20261123-034119-b386'?" in missing.err

@@ -9,6 +9,7 @@ import pytest
 from dgs.job.run_directory import RunDirectory
 from dgs.workers.observing.figures import RunFigures, StreamFigures, Wait, WorkerFigures
 from dgs.workers.observing.figures_file import FiguresFile
+from tests.dgs.view.left_runs import leave
 
 STUCK = RunFigures(
     t=100.0,
@@ -60,6 +61,13 @@ def test_figures_as_data_have_names(stuck, dgs):
     data = json.loads(dgs("top stuck --json").out)
     assert data["workers"]["w1"]["waits_for"] == {"kind": "stream", "on": "[rules]", "key": 9, "since": 90.0}
     assert data["held_back_by"].startswith("worker w1 waits for stream")
+
+
+def test_names_are_no_commands_to_the_terminal(project, dgs):
+    leave(project, status="running", mute_since=20, mute="ru\x1b[31mles\x07\u202e", seconds=30)
+    told = dgs("top").out
+    assert "ru�[31mles��" in told
+    assert all(letter.isprintable() or letter == "\n" for letter in told)
 
 
 def test_a_finished_run_has_the_figures_of_its_results(project, dgs, run_dirs):

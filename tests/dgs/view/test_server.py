@@ -9,12 +9,15 @@ from dataclasses import replace
 
 import pytest
 
+from dgs.observe import SinkFigures
+from dgs.view.moments import Placed
 from dgs.view.page_feed import Feed
 from dgs.view.run_reading import RunView
 from dgs.view.server import PortTakenError, listening, new_token, serve
 from dgs.workers.observing.figures_file import FiguresFile
 from tests.dgs.view.drawn_runs import figures_of, tree
 from tests.dgs.view.left_runs import leave
+from tests.dgs.view.test_page import HOSTILE
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
@@ -159,19 +162,26 @@ def test_an_open_page_shows_a_restart_within_two_seconds(tmp_path, visit):
 
 
 def test_what_an_open_page_is_told_never_becomes_markup(tmp_path, visit):
-    plan = tree(3)
-    directory = leave(tmp_path, plan, seconds=10, status="running")
+    plan = (Placed("w0", None), *(Placed(text, 0) for text in HOSTILE))
+    directory = leave(tmp_path, plan, seconds=10, status="running", mute=HOSTILE[0], streams=30)
     file = FiguresFile(directory, warn=print)
-    why = "</li><b id=hit>x</b><img src=x onerror=window.hit=1>"
+    why = " ".join(HOSTILE)
     with served(directory) as (port, token):
         opened = visit(f"http://127.0.0.1:{port}/?token={token}")
-        figures = figures_of(plan, 11, restart=10.5)
+        figures = figures_of(plan, 11, restart=10.5, mute=HOSTILE[0], streams=30)
         file.add(
-            replace(figures, generations=(replace(figures.generations[0], why=why), *figures.generations[1:]))
+            replace(
+                figures,
+                generations=(replace(figures.generations[0], why=why), *figures.generations[1:]),
+                streams=dict(zip(HOSTILE, figures.streams.values(), strict=True)),
+                sinks=dict.fromkeys(HOSTILE, SinkFigures(3)),
+            )
         )
-        opened.wait_for("#happenings", why)
-        assert opened.page.locator("#hit, img").count() == 0
+        opened.wait_for("#happenings", HOSTILE[0])
+        assert opened.page.locator("#hit, img, a, b").count() == 0
+        assert opened.page.locator("script").count() == 2
         assert opened.page.evaluate("window.hit") is None
+        assert opened.problems == []
         opened.page.context.close()
 
 
