@@ -20,7 +20,7 @@ from dgs.flow.clock import Every, On
 from dgs.flow.edge_types import EdgeType
 from dgs.flow.flow_graph import Graph, Node, name_step
 from dgs.flow.panes import TimeWindow
-from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, fold_template, overrides
+from dgs.flow.templates import FoldOfBlocks, KeyedOrdered, KeyedUnordered, Stateless, fold_template, overrides
 from dgs.model.events import Event
 from dgs.model.key_forms import check_key, shown_form
 from dgs.model.user_code import RAISED
@@ -216,6 +216,8 @@ class Denotation:
                 if number == len(blocks) - 1:
                     template.on_end(states[key], key, made.append)
                 out += [Item(key, one, at) for one in _taken(made)]
+            if isinstance(template, FoldOfBlocks) and not template.keeps_state:
+                states.clear()  # each block has keys of its own
             found.append(out)
         return found
 

@@ -22,7 +22,7 @@ from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, Parts
 from dgs.flow.flow_graph import Graph, described, told
 from dgs.flow.mistakes import FlowError
-from dgs.flow.templates import KeyedOrdered, has_end, overrides
+from dgs.flow.templates import FoldOfBlocks, KeyedOrdered, has_end, overrides
 from dgs.flow.wiring import Push, Wiring
 from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
@@ -52,7 +52,7 @@ class FlowProgram(Program[State, Any]):
     State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if it is not plain; `parts`
     {(node, input): {block: {key: part}}};
     `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
-    None in the identity; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
+    None in the identity; `idle`, as `keyed`: of folds, the keys without items since the last marker; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
     `forms` {(node, input): {block: {form: form}}}, of keys that are not plain: only in states that have some. `taken`: the number of
     items so far, in flows with steps that keep each item.
     """
@@ -73,6 +73,9 @@ class FlowProgram(Program[State, Any]):
         self.item: Kind = kind("item", key=range(classes)) if shape == "mixed" else kind("item")
         self.classes = classes
         self.has_markers = {number for number, one in ordered.items() if overrides(one, "on_marker")}
+        self.idling = {
+            number: one.keeps_state for number, one in ordered.items() if isinstance(one, FoldOfBlocks)
+        }
         self.sources = wiring.sources
         self.kinds = (self.item,) if shape == "free" else (self.item, TICK)  # type: ignore[misc]  # one for each object
         self.stamps = () if shape == "free" else (TICK,)  # type: ignore[misc]  # one for each object
@@ -291,19 +294,13 @@ class FlowProgram(Program[State, Any]):
         """Send the keys of a class where its items go, everything else where ticks go."""
         sides = (self.identity(), self.identity())
         owner = sides[TICK() not in left and TICK() in right]
-        owner.update({name: state[name] for name in state if name != "keyed"})
-        for number, by_class in state["keyed"].items():
-            for cls, keys in by_class.items():
-                side = owner if cls is None else sides[self.item(cls) in right]
-                side["keyed"].setdefault(number, {})[cls] = keys
+        owner.update({name: state[name] for name in state if name not in kept_parts.OF_CLASSES})
+        kept_parts.fork_keys(state, lambda cls: owner if cls is None else sides[self.item(cls) in right])
         return sides
 
     def join(self, left: State, right: State) -> State:
         """Put keys together, join parts key by key, and extend the span. Most states have only parts: windows of items do."""
-        for number, by_class in right["keyed"].items() if right["keyed"] else ():
-            mine = left["keyed"].setdefault(number, {})
-            for cls, keys in by_class.items():
-                mine.setdefault(cls, {}).update(keys)
+        kept_parts.join_keys(left, right)
         parts = left["parts"]
         for place, blocks in right["parts"].items():
             if place in parts:
@@ -379,7 +376,8 @@ class FlowProgram(Program[State, Any]):
 
     def _is_busy(self, state: State) -> bool:
         """Return whether the next block is to be closed even if it has no items."""
-        if any(number in self.has_markers for number in state["keyed"]):
+        keyed = state["keyed"]
+        if any(number in self.has_markers and any(keyed[number].values()) for number in keyed):
             return True
         stores = state["tail"]["stores"]
         return any(closer.is_busy(stores.get(number, {})) for number, closer in self.closers.items())
@@ -393,7 +391,7 @@ class FlowProgram(Program[State, Any]):
         self.work(self, state, made.append if is_final else emit, 0, end).close(is_final=False)
         stamped(made, FINAL, 0, emit)
         state["span"] = None
-        for by_class in state["keyed"].values():
-            for keys in by_class.values():
+        for number in self.has_markers:
+            for keys in state["keyed"].get(number, {}).values():
                 for record in keys.values():
                     record[1] = 0

@@ -110,7 +110,10 @@ def has_end(template: KeyedOrdered) -> bool:
 
 
 class FoldOfBlocks(KeyedOrdered):
-    """The template of `fold` over blocks, or over all history: a key with items in a block emits its state at the marker."""
+    """The template of `fold` over blocks, or over all history: a key with items in a block emits its state at the marker.
+
+    Law: a marker does nothing to a key without items in its block. So a key is idle between its blocks, or forgotten if it keeps no state.
+    """
 
     def __init__(self, function: Callable[[Any, Any], Any], start: Any, *, keeps_state: bool) -> None:
         self.function = function

@@ -147,26 +147,46 @@ class Work:
     def _item(self, number: int, key: Any, value: Any) -> None:
         """Give an item to an ordered node."""
         template = self.program.ordered[number]
-        keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
-        if key not in keys:
-            check_key(key)
-            keys[key] = [template.initial_state(), self.block, *([] if is_plain(key) else [key])]
-        record = keys[key]
+        record = self._record(number, key)
         while record[1] < self.block:
             self._catch_up(number, key, record)
+            if number in self.program.idling:
+                record = self._rested(number, key, record)
         made: list[Any] = []
         record[0] = template.on_item(record[0], key, value, made.append)
         for one in made:
             self._give(number, key, one, self.at)
+
+    def _record(self, number: int, key: Any) -> list[Any]:
+        """Return the record of a key of an ordered node: its state, the next block, and its form if it is not plain."""
+        keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
+        if key not in keys:
+            idle = self.state.get("idle", {}).get(number, {}).get(self.cls, {})
+            if key in idle:
+                record = idle.pop(key)
+                record[1] = self.block
+                keys[_first_form(key, record)] = record
+            else:
+                check_key(key)
+                state = self.program.ordered[number].initial_state()
+                keys[key] = [state, self.block, *([] if is_plain(key) else [key])]
+        found: list[Any] = keys[key]
+        return found
+
+    def _rested(self, number: int, key: Any, record: list[Any]) -> list[Any]:
+        """Return the record of a key that markers do nothing to until its next item; a new one if it keeps no state."""
+        record[1] = self.block
+        if self.program.idling[number]:
+            return record
+        del self.state["keyed"][number][self.cls][key]
+        return self._record(number, key)
 
     def _catch_up(self, number: int, key: Any, record: list[Any]) -> None:
         """Apply the next marker to a key before the tick does; what it emits as an output waits for the tick."""
         if number not in self.program.has_markers:
             record[1] = self.block
             return
-        key = (
-            record[2] if len(record) > _WITH_KEY else plain_form(key)
-        )  # markers get the form that came first
+        key = _first_form(key, record)
         waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
         end = self.program.graph.clock.end_of(record[1])  # there are blocks to skip
         self.program.work(self.program, self.state, waiting.append, record[1], end, self.cls).mark(
@@ -188,20 +208,30 @@ class Work:
 
     def _markers(self, number: int, *, is_final: bool) -> None:
         """Apply the marker of the block to every key of an ordered node."""
-        by_class = self.state["keyed"].get(number, {})
-        class_of = {key: cls for cls, keys in by_class.items() for key in keys}
         if number not in self.program.has_markers and not is_final:
             return
+        by_class = self.state["keyed"].get(number, {})
+        class_of = {key: cls for cls, keys in by_class.items() for key in keys}
         waiting = self.state["waiting"].get(self.block, {})
-        for key in canonical(class_of):
+        forms = {key: key for node, key in waiting if node == number}
+        for key in canonical(forms.get(key, key) for key in class_of):
             record = by_class[class_of[key]][key]
             for value in waiting.pop((number, key), ()):
                 self.sink(value)
             work = type(self)(self.program, self.state, self.sink, self.block, self.at, class_of[key])
             if number in self.program.has_markers and record[1] <= self.block:
                 work.mark(number, key, record)
+                if number in self.program.idling:
+                    work.lay_by(number, key)
             if is_final:
                 work.end(number, key, record)
+
+    def lay_by(self, number: int, key: Any) -> None:
+        """Put the record of a key aside until its next item, or drop it if it keeps no state."""
+        record = self.state["keyed"][number][self.cls].pop(key)
+        if self.program.idling[number]:
+            idle = self.state.setdefault("idle", {}).setdefault(number, {})
+            idle.setdefault(self.cls, {})[key] = record
 
     def end(self, number: int, key: Any, record: list[Any]) -> None:
         """Tell a key of an ordered node that the input has ended."""
@@ -213,6 +243,11 @@ class Work:
             raise
         for one in made:
             self._give(number, key, one, self.at)
+
+
+def _first_form(key: Any, record: list[Any]) -> Any:
+    """Return the form of a key that came first, which markers get."""
+    return record[2] if len(record) > _WITH_KEY else plain_form(key)
 
 
 def stamped(values: list[Any], ts: int, seq: int, emit: Sink) -> None:

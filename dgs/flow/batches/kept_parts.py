@@ -26,6 +26,9 @@ Place = tuple[int, int]
 
 Span = tuple[int, int]
 
+OF_CLASSES = ("keyed", "idle")
+"""What a state has by node and class."""
+
 
 def places_of_items(graph: Graph, closers: Mapping[int, Closer]) -> list[Place]:
     """Return the inputs of nodes that keep each item of a block."""
@@ -91,6 +94,26 @@ def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[i
             except TooLargeError as error:
                 error.key, error.block = key, block
                 raise
+
+
+def fork_keys(state: State, side_of: Callable[[Any], State]) -> None:
+    """Give the keys of each class to one of two states. A class costs the same however many keys it has."""
+    for name in OF_CLASSES:
+        for number, by_class in state.get(name, {}).items():
+            for cls, keys in by_class.items():
+                side_of(cls).setdefault(name, {}).setdefault(number, {})[cls] = keys
+
+
+def join_keys(state: State, other: State) -> None:
+    """Put the keys of another state beside those of a state. No key is in both."""
+    for name in OF_CLASSES:
+        for number, by_class in other.get(name, {}).items():
+            of_node = state.setdefault(name, {}).setdefault(number, {})
+            for cls, keys in by_class.items():
+                if of_node.get(cls):
+                    of_node[cls].update(keys)
+                else:
+                    of_node[cls] = keys
 
 
 def joined_spans(one: Span | None, other: Span | None) -> Span | None:

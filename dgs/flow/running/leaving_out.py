@@ -12,6 +12,7 @@ from typing import Any
 
 from dgs.errors import DgsError
 from dgs.flow.batches.event_work import Work
+from dgs.flow.batches.kept_parts import OF_CLASSES
 from dgs.flow.closing import Closer, Parts, canonical
 from dgs.flow.flow_program import FINAL, FlowProgram
 from dgs.flow.wiring import OUT
@@ -29,13 +30,14 @@ class CarefulWork(Work):
         if number == OUT:
             self.sink(value)
             return
-        keys = self.state["keyed"].get(number, {}).get(self.cls, {})
-        before = deepcopy(keys[key]) if key in keys else None
+        places = [self.state.get(name, {}).get(number, {}).get(self.cls, {}) for name in OF_CLASSES]
+        before = [deepcopy(keys[key]) if key in keys else None for keys in places]
         try:
             super().take(number, port, key, value)
         except Exception as error:  # noqa: BLE001 - user code raises anything
-            if before is not None:
-                keys[key] = before
+            for keys, record in zip(places, before, strict=True):
+                keys.pop(key, None)
+                keys.update({} if record is None else {key: record})
             self._leave_out(error, number, key, value)
 
     def mark(self, number: int, key: Any, record: list[Any]) -> None:

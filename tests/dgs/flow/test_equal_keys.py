@@ -9,6 +9,7 @@ from dgs.errors import UserCodeError
 from dgs.flow import FlowError, KeyedOrdered, every, flow
 from dgs.flow.batches import columnar
 from dgs.flow.definition import Flow
+from dgs.flow.flow_checks import checked
 from dgs.flow.flow_program import FINAL
 from dgs.flow.panes import count, sliding, tumbling
 from dgs.monoids import COUNT, SUM
@@ -35,11 +36,19 @@ def keeping(r, edge, clock):
         lambda: edge.join(edge.key_by(r.choice(KEYS)), lambda k, a, b: a * 3 + b),
         lambda: edge.apply(flows.Counting(3)),
         lambda: edge.apply(flows.Totals(3)),
+        lambda: folded(edge, r.choice([None, "history"])),
         lambda: edge.apply(flows.unordered(flows.Counting, clock, 5)(5)),
         lambda: edge.sort(by=lambda k, v: v % 3).apply(flows.Marking(3)),
         lambda: edge.sort(by=lambda k, v: v % 3).fold(lambda s, v: s * 3 + v, 1, over=count(2, 1)),
     ]
     return r.choice(steps)()
+
+
+def folded(edge, over):
+    """Fold items in their order, which a sort gives where they have none."""
+    is_ordered = checked(edge.builder.finished(edge)).types[edge.node].order == "O"
+    edge = edge if is_ordered else edge.sort(by=lambda k, v: v % 3)
+    return edge.fold(lambda s, v: (s * 3 + v) % 1009, 1, over=over)
 
 
 def case(seed):
