@@ -1,11 +1,14 @@
 """The compiler: from a checked flow to one DGS program.
 
-Items are events of kind `item`, progress is events of kind `tick`. A flow has one of four shapes:
+Items are events of kind `item`, progress is events of kind `tick`. A flow has one of five shapes:
 
 - free: no step keeps anything. Items are independent.
 - sum: what comes first after the sources does not depend on order. Leaves fold items into parts by block and key; the worker that
   owns the tick closes blocks and runs all that is behind them.
+- classes: a step in front needs the order of a key, and all that is kept has that key. Items and ticks have the hash class of the key as
+  the key of their tags; each class is in order, and is closed on its own.
 - mixed: a step in front needs the order of a key. Items have the hash class of the key as the key of their tag, and a class is in order.
+  The worker that owns the tick closes blocks of all classes.
 - program: the steps give items to a DGS program, whose tags they make.
 
 A tick at time t closes every block that ends by then. Which ticks come changes latency, never an output.
@@ -26,6 +29,7 @@ from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.flow_program import FINAL, TICK, TICKS, Shape
 from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.running.classed_flow import ClassedFlow, has_local_classes
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.flow.running.windowed_flow import WindowedFlow
 from dgs.flow.templates import KeyedOrdered, fold_template, has_end
@@ -54,13 +58,22 @@ class Compiled:
     @property
     def ticks(self) -> bool:
         """Whether a stream `ticks` is needed: one tick at `FINAL` at least, earlier ones for blocks to close earlier."""
-        return self.shape in ("sum", "mixed")
+        return self.shape in ("sum", "classes", "mixed")
 
     def events(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
         """Return the events of an element: tag and payload."""
         if stream in (self.markers, TICKS):
-            return [(TICK(), value)]
+            return [(tag, value) for tag in self._tick_tags()]
         return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
+
+    def _tick_tags(self) -> list[Tag]:
+        """Return the tags of a tick: one, or one a class."""
+        program = self.program
+        return (
+            list(map(program.tick, range(program.of_class.classes)))
+            if isinstance(program, ClassedFlow)
+            else [TICK()]
+        )
 
     def kinds_of(self, stream: str) -> list[str]:
         """Return the kinds of the events of a stream."""
@@ -86,7 +99,9 @@ class Compiled:
 
     def streams(self, inputs: Inputs, ticks: Sequence[int] = (FINAL,)) -> dict[str, Any]:
         """Return the streams of the program, (tag, ts, payload) or tables, for elements (ts, value); the ticks come first, if it needs any."""
-        found: dict[str, Any] = {TICKS: [(TICK(), ts, None) for ts in ticks]} if self.ticks else {}
+        found: dict[str, Any] = (
+            {TICKS: [(tag, ts, None) for ts in ticks for tag in self._tick_tags()]} if self.ticks else {}
+        )
         for name, elements in inputs.items():
             found[name] = (
                 elements
@@ -122,19 +137,23 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
     emits = any(map(wiring.ways_out, wiring.sources.values()))
     kind_of_flow = WindowedFlow if shape == "sum" and not emits else SkippableFlow
-    program = kind_of_flow(
+    together = kind_of_flow(
         graph, wiring, shape, closers=closers, ordered=ordered, classes=classes, bound=bound
     )
+    program: SkippableFlow | ClassedFlow = together
+    if is_mixed and has_local_classes(graph, wiring, ordered):
+        shape, program = "classes", ClassedFlow(together, is_ordered=True)
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
-    reads = program.items if shape == "mixed" else None
+    reads = program.items if is_mixed else None
     return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()))
 
 
 def _places(wiring: Wiring, shape: Shape, forms: Mapping[int, str]) -> list[str]:
     """Return where each node runs. `forms`: whether in columns or in rows, by node."""
     behind, front = wiring.behind(), wiring.front()
-    single = "where rows are read" if shape in ("mixed", "program") else "in the leaves, any split"
+    single = "where rows are read" if shape in ("classes", "mixed", "program") else "in the leaves, any split"
     first = {
+        "classes": "by hash class of its key; closed at ticks of the class",
         "mixed": "by hash class of its key; closed at ticks",
         "sum": "folded in the leaves by block and key; closed at ticks",
         "program": "under its own plan",
@@ -142,6 +161,7 @@ def _places(wiring: Wiring, shape: Shape, forms: Mapping[int, str]) -> list[str]
     places = [
         "" if isinstance(node.step, steps.Source)
         else first.get(shape, "") if number in front and number not in behind
+        else "at ticks of its class" if number in behind and shape == "classes"
         else "at ticks" if number in behind
         else single
         for number, node in enumerate(wiring.graph.nodes)

@@ -35,7 +35,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag, kind
 from dgs.model.user_code import raised_at
 
-Shape = Literal["free", "sum", "mixed", "program"]
+Shape = Literal["free", "sum", "classes", "mixed", "program"]
 
 TICKS = "ticks"
 """The name of the stream of ticks."""

@@ -19,7 +19,7 @@ class Last(KeyedOrdered):
 
 @flow(clock=every(10))
 def changes(readings):
-    return readings.key_by("plug").map(lambda _, row: row["load"]).apply(Last()).aggregate(SUM)
+    return readings.key_by("plug").map(lambda _, row: row["load"]).apply(Last()).aggregate(SUM, idle="all")
 """
 PLAN = {
     "version": 1,

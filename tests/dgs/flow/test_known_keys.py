@@ -2,7 +2,7 @@
 
 import pytest
 
-from dgs.flow import every, flow
+from dgs.flow import compiling, every, flow
 from dgs.flow.flow_program import FINAL
 from dgs.flow.templates import FoldOfBlocks
 from dgs.model.tag_sets import TagSet
@@ -26,6 +26,12 @@ def rows():
     return {"a": [*((0, v) for v in range(KNOWN)), *later]}
 
 
+@pytest.fixture
+def in_one_state(monkeypatch):
+    """Compile flows to the shape mixed, whose state has all classes."""
+    monkeypatch.setattr(compiling, "has_local_classes", lambda *_: False)
+
+
 @pytest.mark.parametrize("over", [None, "history"])
 @pytest.mark.parametrize("ticks", [range(10, 50, 10), ()], ids=["all ticks", "the last tick"])
 def test_a_marker_comes_to_keys_with_items_only(monkeypatch, rows, over, ticks):
@@ -42,6 +48,7 @@ def test_a_marker_comes_to_keys_with_items_only(monkeypatch, rows, over, ticks):
     assert len(marked) == KNOWN + TOUCHED * (BLOCKS - 1)
 
 
+@pytest.mark.usefixtures("in_one_state")
 @pytest.mark.parametrize(("over", "kept"), [(None, 0), ("history", KNOWN)])
 def test_a_fold_keeps_the_keys_of_its_history_and_no_others(rows, over, kept):
     state = flows.Case(summed(over), rows, [FINAL], 4).run().state
@@ -49,6 +56,7 @@ def test_a_fold_keeps_the_keys_of_its_history_and_no_others(rows, over, kept):
     assert sum(map(len, state.get("idle", {}).get(2, {}).values())) == kept
 
 
+@pytest.mark.usefixtures("in_one_state")
 def test_states_move_between_workers_class_by_class(rows):
     case = flows.Case(summed("history"), rows, [10, 20], 4)
     program, state = case.made.program, case.run().state
@@ -60,6 +68,7 @@ def test_states_move_between_workers_class_by_class(rows):
     assert found.keys() == before.keys()
 
 
+@pytest.mark.usefixtures("in_one_state")
 @pytest.mark.parametrize("over", [None, "history"])
 def test_idle_keys_survive_plans_and_faults(rows, over):
     case = flows.Case(summed(over), {"a": rows["a"][KNOWN - 20 :]}, [10, 20, FINAL], 3)

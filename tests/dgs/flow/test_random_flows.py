@@ -115,7 +115,7 @@ def test_random_flows_survive_faults_at_full_size():
 
 def test_flows_are_of_every_shape():
     shapes = {flows.case(seed).made.shape for seed in range(40)}
-    assert shapes == {"free", "sum", "mixed"}
+    assert shapes == {"free", "sum", "classes", "mixed"}
 
 
 def test_identity_of_the_program_has_clock_classes_and_nodes():
