@@ -179,15 +179,22 @@ class Denotation:
 
     def _aggregated(self, node: Node, step: steps.Aggregate, blocks: list[Block]) -> list[Block]:
         size, slide = self._window(node)
-        found, forms = list[Block](), dict[Any, Any]()
+        found, forms, totals = list[Block](), dict[Any, Any](), dict[Any, Any]()
         for number, at in enumerate(self.ends):
             forms = {**_forms(blocks[number]), **forms}  # a key keeps its form as long as it has a value
-            start = 0 if step.over == "history" else max(0, number - size + 1)
+            start = max(0, number - size + 1)
             window = [item for block in blocks[start : number + 1] for item in block]
-            active = {item.key for item in (blocks[number] if step.over == "history" else window)}
+            active = {item.key for item in window}
             is_due = (self.first + number + 1) % slide == 0
             keys = (forms if step.idle == "all" else active) if is_due else ()
-            lifted = _lifted(step.monoid, window, keys)
+            for item in blocks[number] if step.over == "history" else ():
+                before = totals[item.key] if item.key in totals else step.monoid.identity()
+                totals[item.key] = step.monoid.join(before, step.monoid.lift(item.value))
+            lifted = (
+                {key: [deepcopy(totals[key])] for key in keys}
+                if step.over == "history"
+                else _lifted(step.monoid, window, keys)
+            )
             found.append(
                 [
                     _folded(step.monoid, key, lifted[key], at)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import dgs
-from dgs.flow import Flow, FlowError
+from dgs.flow import Flow, FlowError, every, flow
 from tests.gallery.flows import RIGHT, WRONG, flow_of
 
 FEW = 60
@@ -33,6 +34,20 @@ def found(flow: Flow) -> list[str]:
 def test_right_operator_raises_no_alarm(name: str) -> None:
     report = dgs.check(flow_of(name), max_examples=FEW)
     assert report.ok, str(report)
+
+
+def test_a_step_that_raises_is_named_with_its_function_and_its_key() -> None:
+    def half(_key: object, value: int) -> float:
+        return 1 / (value * 0)
+
+    made = flow(clock=every(10))(lambda numbers: numbers.key_by(lambda _, v: v % 2).map(half))
+    made.streams["numbers"] = int
+    (broken,) = dgs.check(made, max_examples=FEW).broken
+    assert broken.law == "R06"
+    assert re.search(
+        r"ZeroDivisionError: .* \(step 2 'map' at .*test_flow_gallery.py:\d+, function .*half, key [01], at -?\d+\)",
+        broken.finding.what,
+    )
 
 
 def test_a_plan_file_gives_its_rows_also_if_a_stream_has_none(tmp_path: Path) -> None:

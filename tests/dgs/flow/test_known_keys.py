@@ -6,6 +6,7 @@ from dgs.flow import compiling, every, flow
 from dgs.flow.flow_program import FINAL
 from dgs.flow.templates import FoldOfBlocks
 from dgs.model.tag_sets import TagSet
+from dgs.monoids import Sum
 from dgs.testing import run_plans, simulate
 from tests.dgs.flow import flows
 
@@ -74,3 +75,17 @@ def test_idle_keys_survive_plans_and_faults(rows, over):
     case = flows.Case(summed(over), {"a": rows["a"][KNOWN - 20 :]}, [10, 20, FINAL], 3)
     run_plans(case.made.program, case.streams(), 3, seed=1)
     simulate(case.made.program, case.streams(), seeds=range(2), faults="crash,disk,network,user")
+
+
+def test_the_meaning_of_history_takes_each_item_once():
+    taken = []
+
+    class Noted(Sum):
+        def lift(self, value):
+            taken.append(value)
+            return value
+
+    made = flow(clock=every(10))(lambda a: a.key_by(lambda _, v: v % 3).aggregate(Noted(), over="history"))
+    found = made.denote({"a": [(10 * v, v) for v in range(30)]})
+    assert found == [sum(range(v % 3, v + 1, 3)) for v in range(30)]
+    assert taken == list(range(30))
