@@ -15,7 +15,16 @@ from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
 from dgs.compiled.lowering.merged_lanes import merged_text
 from dgs.compiled.lowering.method_source import Surroundings, function_of
-from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, ReadsStream, Refusal, Refused, Type, joined
+from dgs.compiled.lowering.value_types import (
+    DoesNotFit,
+    NotYet,
+    ReadsStream,
+    Refusal,
+    Refused,
+    Type,
+    has_floats,
+    joined,
+)
 from dgs.compiled.lowering.window_lanes import windows_text
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
 from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
@@ -97,10 +106,16 @@ class CompiledUpdate:
         return self._verified.fold(compiled, lambda s, made: self._interpret(s, batch, made), state, outputs)
 
     def merged(
-        self, state: State, lanes: Mapping[int, Sequence[EventBatch]], ordered: Mapping[int, Sequence[int]]
+        self,
+        state: State,
+        lanes: Mapping[int, Sequence[EventBatch]],
+        ordered: Mapping[int, Sequence[int]],
+        *,
+        is_by_key: bool = True,
     ) -> MergedRun | None:
         """Return a run of a loop over several lanes; None if they are folded in another way. `ordered`: which depend on which.
 
+        `is_by_key`: the interpreter would merge them by OrderKey. A state with floats is so, too: sums of floats depend on the order.
         Lanes of earlier runs, that these are ordered with, take part without events: so there are few different loops.
         """
         try:
@@ -112,12 +127,24 @@ class CompiledUpdate:
             if together is None:
                 return None
             batches = [list(lanes.get(lane, [self._lanes[lane][1]])) for lane in together]
+            classes = tuple(self._lanes[lane][0] for lane in together)
+            keys = keys_of(state, [batch for of_lane in batches for batch in of_lane])
+            of = state_type(state, keys)
+            are_ordered = all(len(ordered.get(lane, ())) >= len(together) - 1 for lane in together)
+            if not are_ordered and has_floats(self._widened(classes, of)):
+                ordered, are_ordered = (
+                    {lane: [one for one in together if one != lane] for lane in together},
+                    True,
+                )
+                if not is_by_key or self._together(lanes, ordered) is None:
+                    return None
             place = {lane: number for number, lane in enumerate(together)}
             waits = (tuple(place[one] for one in ordered.get(lane, ()) if one in place) for lane in together)
-            classes = tuple(self._lanes[lane][0] for lane in together)
-            every = [batch for of_lane in batches for batch in of_lane]
-            keys = keys_of(state, every)
-            text, loop, texts = self._loops_of(classes, tuple(enumerate(waits)), state_type(state, keys))
+            text, loop, texts = self._loops_of(classes, tuple(enumerate(waits)), of)
+            if has_floats(text.state) and not are_ordered:
+                return (
+                    None  # floats have come with these events: from the next ones on all lanes are in order
+                )
             return MergedRun(form_of(text.state, keys), loop, batches, classes, texts)
         except Refused:
             return None  # stretches of single lanes say why, if they are refused, too

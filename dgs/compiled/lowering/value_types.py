@@ -128,6 +128,11 @@ def scalars_of(of: Type) -> tuple[str, ...]:
     return presence + tuple(scalar for part in of.parts for scalar in scalars_of(part))
 
 
+def has_floats(of: Type) -> bool:
+    """Whether there are floats in values of a type."""
+    return of == FLOAT or any(map(has_floats, of.parts))
+
+
 def has_form(of: Type) -> bool:
     """Whether values of a type consist of their scalars alone, so that they can be kept and written."""
     return of in (*NUMBERS, NONE, KEPT) or (of.name in COMPOSED and all(map(has_form, of.parts)))

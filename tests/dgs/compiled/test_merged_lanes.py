@@ -149,6 +149,36 @@ def test_a_later_batch_with_an_int_that_does_not_fit_is_interpreted():
     assert merged(program, release, 0, by_python)[0] == sequential(program, batches, 0)
 
 
+@pytest.mark.parametrize("every", [20, 60, 500])
+def test_floats_of_independent_lanes_are_added_in_the_order_of_the_interpreter(every):
+    text = "class P(dgs.Program):\n    def init(self): return None, 0.0\n    def update(self, state, event, emit):\n"
+    program = program_of(text + "        emit(1)\n        return event.payload, state[1] + event.payload\n")
+    numbers, count = np.random.default_rng(6), 1000
+    times = [np.arange(count) * every // 2, np.arange(count), np.arange(count)]
+    batches = [
+        EventBatch.of(
+            f"s{rank}",
+            rank=rank,
+            tags=[dgs.Tag("a")],
+            ts=ts,
+            payload=numbers.normal(size=count) * 10.0 ** (rank * 5),
+        )
+        for rank, ts in enumerate(times)
+    ]
+    batches[0] = batches[0].cut(0, 2 * count // every)
+    release = Release((0, 1, 2), batches, {0: (1, 2), 1: (0,), 2: (0,)})
+    off = Folder(program, program.states()[0], "w")
+    compiled = Folder(program, program.states()[0], "w")
+    compiled._compiled = CompiledUpdate(
+        program.states()[0].update, compiled._loop.fold_batch, translate=by_python
+    )
+    state = other = program.init()
+    for _ in range(2):
+        state, other = off.fold(state, release)[0], compiled.fold(other, release)[0]
+        assert exact(other) == exact(state)
+    assert compiled._compiled.events > 0
+
+
 def no_tie(text):
     return re.sub(r"(t\d+) \+ 1", r"\1", text)
 

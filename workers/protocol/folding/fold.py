@@ -162,8 +162,10 @@ class Folder:
         self, state: State, release: Release, outputs: list[OutputBatch], compiled: CompiledUpdate | None
     ) -> State:
         """Return the state after the release; add its outputs."""
-        bounds, is_called_alone = self._bounds, self._columns is None and compiled is None
-        is_dense = release.is_dense(bounds.short_loop if is_called_alone else bounds.short_stretch)
+        bounds = (
+            self._bounds
+        )  # compiled or not, the order is the same: that of independent events shows in sums of floats
+        is_dense = release.is_dense(bounds.short_loop if self._columns is None else bounds.short_stretch)
         if (merged := self._merged(state, release, compiled, is_dense=is_dense)) is not None:
             return merged(state, outputs)
         if is_dense:
@@ -178,11 +180,10 @@ class Folder:
         """Return what folds a release of several lanes with one compiled loop; None if another way is taken."""
         if compiled is None or len(release) <= self._bounds.few_events:
             return None
-        if self._columns is not None and not is_dense:
-            return None
         lanes = release.by_lane()
-        run = compiled.merged(state, lanes, release.ordered) if len(lanes) > 1 else None
-        if run is None:
+        if len(lanes) == 1 or (self._columns is not None and not is_dense):
+            return None
+        if (run := compiled.merged(state, lanes, release.ordered, is_by_key=is_dense)) is None:
             return None
 
         def rest(state: State, batches: list[EventBatch], outputs: list[OutputBatch]) -> State:
