@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dgs.query.compact.number_groups import PLACES
 from dgs.query.compact.number_runs import codes_of
 
 Places = npt.NDArray[np.int64]
@@ -30,7 +31,11 @@ def partners(keys: Sequence[tuple[pa.Array, pa.Array]], most: int) -> tuple[Plac
         return None
     count = len(keys[0][0])
     lefts, rights = _present([one for one, _ in keys]), _present([other for _, other in keys])
-    of_left, of_right = codes[:count][lefts], codes[count:][rights]
+    of_left, of_right = codes[:count], codes[count:]
+    of_left = of_left if len(lefts) == len(of_left) else of_left[lefts]
+    of_right = of_right if len(rights) == len(of_right) else of_right[rights]
+    if len(of_right) and (of_right[1:] > of_right[:-1]).all():
+        return _pairs_of_one(lefts, rights, of_left, of_right, most)
     order = np.argsort(of_right, kind="stable")
     known, starts, counts = np.unique(of_right[order], return_index=True, return_counts=True)
     if not len(known):
@@ -45,12 +50,37 @@ def partners(keys: Sequence[tuple[pa.Array, pa.Array]], most: int) -> tuple[Plac
     return np.repeat(lefts, times), rights[order[np.repeat(starts[place], times) + number]]
 
 
+def _pairs_of_one(
+    lefts: Places, rights: Places, of_left: Places, of_right: Places, most: int
+) -> tuple[Places, Places] | None:
+    """Return the pairs where each right key is there once, in order: a row of a state by its key."""
+    low, high = int(of_right[0]), int(of_right[-1])
+    if high - low < max(PLACES, len(of_left)):
+        place_of = np.full(high - low + 1, -1)
+        place_of[of_right - low] = np.arange(len(of_right))
+        place = np.clip(of_left, low, high)
+        has_partner = place == of_left
+        place -= low
+        place = place_of[place]
+        has_partner &= place >= 0
+    else:
+        place = np.minimum(np.searchsorted(of_right, of_left), len(of_right) - 1)
+        has_partner = of_right[place] == of_left
+    if np.count_nonzero(has_partner) > most:
+        return None
+    if not has_partner.all():
+        lefts, place = lefts[has_partner], place[has_partner]
+    return lefts, place if len(rights) == rights[-1] + 1 else rights[place]
+
+
 def _numbers(left: pa.Array, right: pa.Array) -> npt.NDArray[Any]:
     """Return a number for each value of both sides, the same for equal ones, and any for null."""
     both = pa.concat_arrays([left, right])
     if not pa.types.is_int64(both.type):
         both = both.dictionary_encode().indices
-    return pc.fill_null(both, 0).to_numpy().astype(np.int64, copy=False)  # type: ignore[no-any-return]
+    if both.null_count:
+        both = pc.fill_null(both, 0)
+    return both.to_numpy().astype(np.int64, copy=False)  # type: ignore[no-any-return]
 
 
 def _present(keys: Sequence[pa.Array]) -> Places:

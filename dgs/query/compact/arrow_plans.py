@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from dgs.query.aggregates import Aggregate
-from dgs.query.compact.arrow_joins import partners
+from dgs.query.compact.arrow_joins import Places, partners
 from dgs.query.compact.arrow_rows import arrow_schema
 from dgs.query.compact.arrow_scalars import (
     FLAT,
@@ -32,6 +32,7 @@ from dgs.query.compact.arrow_scalars import (
     in_arrow,
     refuse_nan,
 )
+from dgs.query.compact.number_groups import grouped
 from dgs.query.relation import Group, Join, Map, Order, Relation, Source, Where
 from dgs.query.types import GREATEST_INT, Schema
 
@@ -228,13 +229,21 @@ def _join(node: Join, orders: Mapping[str, Names]) -> Step:
             has_partner[pairs[0]] = True
             places = pa.array(np.flatnonzero(has_partner == (node.how == "semi")))
             return one.taken(lambda column: column.take(places), len(places), one.order)
-        of_left, of_right = map(pa.array, pairs)
+        takes = [_taking(place, side.count) for place, side in zip(pairs, (one, other), strict=True)]
         return Rows(
-            len(of_left),
-            lambda name: one.array(name).take(of_left) if name in own else other.array(name).take(of_right),
+            len(pairs[0]),
+            lambda name: takes[0](one.array(name)) if name in own else takes[1](other.array(name)),
         )
 
     return step if node.residual is None else _kept(step, in_arrow(node.residual, node.both))
+
+
+def _taking(places: Places, count: int) -> Callable[[pa.Array], pa.Array]:
+    """Return the function that takes places of a column of so many rows: the column itself if they are all, in order."""
+    if len(places) == count and (not count or (places[0] == 0 and (places[1:] - places[:-1] == 1).all())):
+        return lambda column: column
+    wanted = pa.array(places)
+    return lambda column: column.take(wanted)
 
 
 def _group(node: Group, orders: Mapping[str, Names]) -> Step:
@@ -252,8 +261,10 @@ def _group(node: Group, orders: Mapping[str, Names]) -> Step:
         }
         asked: list[Any] = [([], "count_all")]
         results = [part(rows, f"a{place}", given, asked) for place, part in enumerate(parts)]
-        table = pa.table(given or {"rows": pa.nulls(rows.count)})
-        found = pa.TableGroupBy(table, labels, use_threads=False).aggregate(asked)
+        found = grouped(given, labels, asked)
+        if found is None:
+            table = pa.table(given or {"rows": pa.nulls(rows.count)})
+            found = pa.TableGroupBy(table, labels, use_threads=False).aggregate(asked)
         columns = [_whole(found[label]) for label in labels] + [result(found) for result in results]
         return Rows(len(found), dict(zip(names, columns, strict=True)).__getitem__)
 

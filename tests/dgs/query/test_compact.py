@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from dgs import codec
-from dgs.query.compact import Compact, Layout, number_runs, runs
+from dgs.query.compact import Compact, Layout, arrow_joins, number_groups, number_runs, runs
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
 from dgs.query.types import FLOAT, INT, TEXT, Schema, bag, order_key
@@ -172,3 +172,40 @@ def test_a_key_of_weight_0_with_another_sum_stays():
     assert dict(state.parts()) == {(1,): (0, -2)}
     state = state.joined(Compact.of_parts(NUMBERS, {(1,): (0, 2)}))
     assert not len(state.table())
+
+
+@pytest.mark.parametrize("far", [3, 300, 2**40])
+def test_groups_at_places_are_those_that_arrow_makes(far):
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        rows = int(random.integers(1, 50))
+        given = {name: pa.array(random.integers(-5, 5, rows)) for name in ("k", "j", "v")}
+        given["k"] = pa.array(given["k"].to_numpy() * (far // 3))
+        asked = [([], "count_all"), ("v", "sum", None)]
+        keys = ["k", "j"][: int(random.integers(1, 3))]
+        found = number_groups.grouped(given, keys, asked)
+        if far == 2**40 and found is None:
+            continue
+        grouped = pa.TableGroupBy(pa.table(given), keys, use_threads=False).aggregate(asked)
+        wanted = grouped.sort_by([(key, "ascending") for key in keys])
+        assert found.to_pydict() == wanted.select(found.column_names).to_pydict(), seed
+
+
+def test_sums_that_floats_cannot_hold_are_not_taken_by_places():
+    given = {"k": pa.array([1, 1]), "v": pa.array([2**53, 1])}
+    assert number_groups.grouped(given, ["k"], [("v", "sum", None)]) is None
+    assert number_groups.grouped(given | {"v": pa.array([1, None])}, ["k"], [("v", "sum", None)]) is None
+
+
+@pytest.mark.parametrize("far", [1, 2**50, -(2**61)])
+def test_partners_among_keys_that_are_there_once(far):
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        left = [None if one == 3 else int(one) * far for one in random.integers(-3, 4, 12)]
+        right = sorted({int(one) * far for one in random.integers(-3, 4, 6)})
+        right = right if seed % 2 else [None, *right]
+        found = arrow_joins.partners([(pa.array(left, pa.int64()), pa.array(right, pa.int64()))], 100)
+        wanted = [
+            (a, b) for a, one in enumerate(left) for b, other in enumerate(right) if None is not one == other
+        ]
+        assert sorted(zip(*(side.tolist() for side in found), strict=True)) == wanted, seed
