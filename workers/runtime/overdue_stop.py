@@ -49,7 +49,7 @@ class OverdueStop:
             self._has_ended.set()
             watch.join()
             if by_signal:
-                signal.signal(NUMBER, known)
+                signal.signal(NUMBER, signal.SIG_DFL if known is None else known)  # None: one of C code
 
     @contextmanager
     def work(self) -> Iterator[None]:

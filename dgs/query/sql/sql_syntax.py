@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import sqlglot
@@ -18,6 +19,11 @@ from sqlglot.errors import ParseError, TokenError
 
 from dgs.query.errors import QueryError, Span
 from dgs.query.sql.sql_refusals import refused, statement
+
+KEYWORDS = (
+    "select", "distinct", "from", "where", "group", "order", "having", "limit", "union", "join", "left", "right", "full",
+    "inner", "outer", "with", "using", "between", "case", "when", "then", "else", "end",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,11 @@ class SqlText:
         except ParseError as error:
             raise self._unexpected(error.errors[0]) from None
         if not found:
-            raise self.error_at("Q101", 0, "there is no query here")
+            raise self.error_at("Q101", 0, "there is no query here", "Write one that begins with `select`.")
         if len(found) > 1:
-            raise self.error_at("Q101", self.start(found[1]), "a second query: there must be only one")
+            raise self.error_at(
+                "Q101", self.start(found[1]), "a second query: there must be only one", "Ask it on its own."
+            )
         (tree,) = found
         self._check(tree)
         return tree
@@ -115,8 +123,19 @@ class SqlText:
             at = max(0, self.text.find(before + token) + len(before))
         rest = self.text[at + len(token) :].strip()
         if not token or (not rest and "Unexpected" not in error["description"]):
-            return self.error_at("Q101", len(self.text.rstrip()), "the query ends too early")
-        return self.error_at("Q101", at, f"{token!r} is not expected here")
+            end = len(self.text.rstrip())
+            last = re.search(r"\S+$", self.text[:end])
+            remedy = f"Write what belongs behind {last[0]!r}, or leave that out." if last else ""
+            remedy = "Close the bracket." if self.text.count("(") > self.text.count(")") else remedy
+            return self.error_at("Q101", end, "the query ends too early", remedy)
+        return self.error_at("Q101", at, f"{token!r} is not expected here", self._missing_before(at))
+
+    def _missing_before(self, at: int) -> str:
+        """Return what may be wrong before an offset: a keyword that is misspelt, else a word that is missing."""
+        for word in reversed(re.findall(r"[a-z]{3,}", self.text[:at].lower())[-3:]):
+            if word not in KEYWORDS and (near := get_close_matches(word, KEYWORDS, n=1, cutoff=0.75)):
+                return f"Is {word!r} meant to be `{near[0]}`?"
+        return "Look at what stands before it: a comma, an operator, a bracket or a keyword is missing, or one too many."
 
     def _offset(self, line: int, column: int) -> int:
         """Return the offset behind a line and column, both from 1."""
@@ -126,7 +145,7 @@ class SqlText:
     def _open_quote(self) -> QueryError:
         """Return the error for a quote or comment that is never closed."""
         at, quote = next(_open(self.text), (0, "a quote"))
-        return self.error_at("Q101", at, f"{quote} is never closed")
+        return self.error_at("Q101", at, f"{quote} is never closed", "Close it.")
 
 
 def _placed(node: exp.Expr) -> Iterator[int]:
