@@ -120,7 +120,7 @@ def measured(
 ) -> Iterator[Sample]:
     """Yield a sample per contestant and repetition.
 
-    A contestant that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again. Neither
+    A contestant that fails, or whose outputs are wrong, or that takes longer than `patience` in seconds, is not run again. Neither
     is one that takes more than its even share of the rest of `seconds`, so slow ones run less often. After `limit` seconds, no
     run begins.
     """
@@ -137,7 +137,7 @@ def measured(
                 continue
             sample = _sample(contestant, repetition)
             took[contestant] = time.monotonic() - began
-            if not sample.events or sample.wall_seconds > patience:
+            if sample.problem is not None or sample.wall_seconds > patience:
                 running.remove(contestant)
             yield sample
 
@@ -148,9 +148,11 @@ def _sample(contestant: Contestant, repetition: int) -> Sample:
     nothing: dict[str, Any] = {"events": 0, "seconds": 0.0, "wall_seconds": 0.0}
     try:
         if repetition == 0 and contestant.check is not None:
-            problem = expected.problem(contestant.check())
+            done = contestant.check()
+            problem = expected.problem(done)
             if problem is not None:
-                return Sample(**named, **nothing, repetition=0, problem=problem)
+                named |= {"events": done.events, "seconds": done.seconds, "wall_seconds": done.seconds}
+                return Sample(**named, repetition=0, problem=problem)
         with _quiet_collector():
             started = time.perf_counter()
             done = contestant.run()

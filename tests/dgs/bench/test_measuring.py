@@ -64,7 +64,7 @@ def test_failed_check_ends_a_contestant():
     log = []
     wrong = contestant("A", log=log, check=lambda: Measured(10, 1.0, [[7]]))
     (sample,) = measured([wrong], repetitions=3)
-    assert (sample.events, log) == (0, [])
+    assert (sample.events, log) == (10, [])
     assert sample.problem is not None
 
 
