@@ -110,9 +110,8 @@ def _of_class(made: Any, cls: int) -> Any:
 
 def has_local_classes(graph: Graph, wiring: Wiring, ordered: Mapping[int, KeyedOrdered]) -> bool:
     """Return whether the classes of keys need nothing of each other."""
-    closes = (
-        "drop" if isinstance(graph.clock, On) else "close"
-    )  # what is behind the last marker ends with the whole input
+    # What is behind the last marker ends with the whole input.
+    closes = "drop" if isinstance(graph.clock, On) else "close"
     if graph.end != closes or not wiring.stateful:
         return False
     is_local = all(_is_local(graph.nodes[number].step, ordered.get(number)) for number in wiring.stateful)

@@ -162,9 +162,8 @@ class Folder:
         self, state: State, release: Release, outputs: list[OutputBatch], compiled: CompiledUpdate | None
     ) -> State:
         """Return the state after the release; add its outputs."""
-        bounds = (
-            self._bounds
-        )  # compiled or not, the order is the same: that of independent events shows in sums of floats
+        bounds = self._bounds
+        # Compiled or not, the order is the same: that of independent events shows in sums of floats.
         is_dense = release.is_dense(bounds.short_loop if self._columns is None else bounds.short_stretch)
         if (merged := self._merged(state, release, compiled, is_dense=is_dense)) is not None:
             return merged(state, outputs)

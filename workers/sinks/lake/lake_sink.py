@@ -214,9 +214,9 @@ class LakeSink(Sink):
             table.create(schema, run, self._job, self._config.partition_by)
         else:
             table.widen(schema)
-        note_written(table.data, [table.data / file.name for file in cast], run=run, epoch=epoch)
+        note_written(table.data, {table.data / file.name: file.digest for file in cast}, run=run, epoch=epoch)
         table.append(cast, run, epoch)
-        note_written(table.data, table.newest_log(), run=run, epoch=epoch)
+        note_written(table.data, dict.fromkeys(table.newest_log(), ""), run=run, epoch=epoch)
 
     @property
     def _declared(self) -> pa.Schema:

@@ -1,11 +1,11 @@
-"""What runs have written to a table of a lake: each file with its digest, in the list `.dgs-written` of the table's directory.
+"""The list `.dgs-written` in the directory of a table of a lake: each file that a run has written, with its size and digest.
 
 The formats know the sizes of files only, and nothing about those of their own logs. A run that goes on looks for what has changed.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
 >>> _ = (folder / "part-1.parquet").write_text("rows")
->>> note_written(folder, [folder / "part-1.parquet"], run="0123", epoch=7)
+>>> note_written(folder, {folder / "part-1.parquet": ""}, run="0123", epoch=7)
 >>> last_listed(folder, "0123"), changed(folder, "0123")
 (7, None)
 >>> _ = (folder / "part-1.parquet").write_text("rots")
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,28 @@ from dgs.workers.sinks.files.owned import add_lines
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.storage.whole_files import refusing
 
+TYPES = {"file": str, "size": int, "digest": str, "run": str, "epoch": int}
+"""The fields of a line."""
+
 LIST = ".dgs-written"
 """Another list than that of the sinks of files, which may remove what is in theirs."""
 
 
-def note_written(directory: Path, files: Iterable[Path], *, run: str, epoch: int) -> None:
-    """Add files of an epoch to the list of a directory, durably. Raises OutputUnwritableError."""
+def note_written(directory: Path, files: Mapping[Path, str], *, run: str, epoch: int) -> None:
+    """Add files of an epoch to the list of a directory, durably. Each has its digest, "" if it is not known.
+
+    Raises OutputUnwritableError.
+    """
     with refusing(directory):
         lines = [
             {
                 "file": os.path.relpath(path, directory),
                 "size": path.stat().st_size,
-                "digest": digest_of(path),
+                "digest": digest or digest_of(path),
                 "run": run,
                 "epoch": epoch,
             }
-            for path in files
+            for path, digest in files.items()
         ]
     add_lines(directory, [f"{json.dumps(line)}\n" for line in lines], of=LIST)
 
@@ -70,5 +76,8 @@ def _lines(directory: Path, run: str) -> Iterator[dict[str, Any]]:
             about = json.loads(line)
         except ValueError:  # torn by a crash: its file is listed again
             continue
-        if isinstance(about, dict) and about.get("run") == run and "epoch" in about:
+        is_whole = isinstance(about, dict) and all(
+            type(about.get(name)) is one for name, one in TYPES.items()
+        )
+        if is_whole and about["run"] == run:
             yield about
