@@ -105,7 +105,7 @@ def _described(item: TagConfig, config: StreamConfig, program: Program) -> TagSe
         return union(_of_kind(_declared(one, config, program), key, config) for one in names)
     kind = _declared(name, config, program)
     if key is not None and not kind.is_keyed:
-        raise _wrong(config, f"kind {name!r} takes no key, but `key:` is given")
+        raise _keyless(kind, config)
     return _of_kind(kind, key, config)
 
 
@@ -131,7 +131,7 @@ def _of_kind(kind: Kind, key: object, config: StreamConfig) -> TagSet:
 
 def _with_key(kind: Kind, key: object, config: StreamConfig) -> TagSet:
     if not kind.is_keyed:
-        raise _wrong(config, f"kind {str(kind)!r} takes no key, but `key:` is given")
+        raise _keyless(kind, config)
     if isinstance(kind.domain, tuple) and key not in kind.domain:
         raise _wrong(
             config, f"{key!r} is not a key of kind {str(kind)!r}, whose keys are {list(kind.domain)}"
@@ -140,6 +140,14 @@ def _with_key(kind: Kind, key: object, config: StreamConfig) -> TagSet:
         expected, got = kind.domain.__name__, type(key).__name__
         raise _wrong(config, f"key {key!r} of kind {str(kind)!r} must be {expected}, not {got}")
     return TagSet.of(Tag(str(kind), key))
+
+
+def _keyless(kind: Kind, config: StreamConfig) -> PlanFileError:
+    return _wrong(
+        config,
+        f"kind {str(kind)!r} takes no key, but `key:` is given: declare its keys in the program, such as "
+        f'`dgs.kind("{kind}", key=str)`, or leave `key:` out',
+    )
 
 
 def _wrong(config: StreamConfig, problem: str) -> PlanFileError:
