@@ -58,7 +58,7 @@ def report_of(
     of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
     each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
-    has all that are not in the logs. `tail`: of a flow with several workers, the one that closes its blocks and the time it was busy.
+    has all that are not in the logs. `tail`: of a flow with several workers, those that close its blocks and the time they were busy.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -120,22 +120,18 @@ def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
 
 
 def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
-    """Return what closes the blocks of a flow beside other workers, the seconds it was busy, and their share of those of the run."""
+    """Return what closes the blocks of a flow beside other workers: the busiest worker, its seconds and their share of those of the run, and `all`: the seconds of each."""
     stamped = TagSet.of(*prepared.program.stamps)
-    for node in prepared.plan.nodes():
-        if (
-            node.children
-            and any(tags & stamped for _, tags in node.tags.streams)
-            and node.id in figures.workers
-        ):
-            found = figures.workers[node.id]
-            busy = found.update_seconds + found.fork_seconds + found.join_seconds
-            return {
-                "worker": node.id,
-                "seconds": busy,
-                "share": busy / figures.seconds if figures.seconds else 0.0,
-            }
-    return None
+    closing = [
+        node.id for node in prepared.plan.nodes() if any(tags & stamped for _, tags in node.tags.streams)
+    ]
+    found = {name: figures.workers[name] for name in closing if name in figures.workers}
+    if not found or len(figures.workers) == 1:
+        return None
+    busy = {name: one.update_seconds + one.fork_seconds + one.join_seconds for name, one in found.items()}
+    worker, seconds = max(busy.items(), key=lambda one: one[1])
+    share = seconds / figures.seconds if figures.seconds else 0.0
+    return {"worker": worker, "seconds": seconds, "share": share, "all": busy}
 
 
 def _worker(worker: WorkerFigures) -> dict[str, Any]:

@@ -167,9 +167,10 @@ def _print_types(request: Request, plan_path: Path, *, as_json: bool) -> None:
     run = newest_of(plan_path)
     tail = None if run is None else run.directory.results().get("tail")
     if tail is not None:
-        lines.append(
-            f"the last run: {tail['worker']}, which closes blocks, was busy for {tail['seconds']:.2g} s, {tail['share']:.0%} of the time"
-        )
+        of = len(tail.get("all", ()))
+        what = f"the busiest of {of} workers that close blocks" if of > 1 else "which closes blocks"
+        busy = f"was busy for {tail['seconds']:.2g} s, {tail['share']:.0%} of the time"
+        lines.append(f"the last run: {tail['worker']}, {what}, {busy}")
     if as_json:
         print_json({"types": lines, **({} if tail is None else {"tail": tail})})
     else:

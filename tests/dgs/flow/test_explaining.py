@@ -88,3 +88,19 @@ def test_the_report_has_the_share_of_the_worker_that_closes_blocks_and_types_pri
     assert tail["share"] == tail["seconds"] / report["seconds"]
     assert printed.startswith(f"the last run: {tail['worker']}, which closes blocks, was busy for ")
     assert printed.endswith(f" s, {tail['share']:.0%} of the time")
+
+
+def test_the_report_has_each_worker_that_closes_classes_and_types_print_the_busiest(explain, tmp_path):
+    (tmp_path / "flow.py").write_text(FLOW.replace(', idle="all"', ""))
+    rows = [json.dumps({"ts": ts, "payload": {"plug": ts % 7, "load": ts}}) for ts in range(400)]
+    (tmp_path / "readings.jsonl").write_text("\n".join(rows))
+    plan = {**PLAN, "optimizer": {"name": "greedy", "max_leaves": 4}}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    report = dgs.run("plan.yaml", runtime="local").report
+    tail, workers = report["tail"], report["per_worker"]
+    assert len(tail["all"]) > 1
+    assert tail["all"].keys() <= workers.keys()
+    assert (tail["worker"], tail["seconds"]) == max(tail["all"].items(), key=lambda one: one[1])
+    printed = explain(plan).stdout.splitlines()[-1]
+    of = f"the busiest of {len(tail['all'])} workers that close blocks"
+    assert printed.startswith(f"the last run: {tail['worker']}, {of}, was busy for ")
