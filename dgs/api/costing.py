@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from dgs import codec
 from dgs.errors import DgsError
+from dgs.errors.raised import RAISED, is_ours
 from dgs.job import private_files
 from dgs.job.program_code import code_of
 from dgs.job.run_directory import read_object
-from dgs.model.user_code import RAISED, is_interrupt
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.workers.runtime import process
 
@@ -80,7 +80,7 @@ def known_costs(
             return typical_costs(program, "its streams have no events yet")
         code = code_of(program, context.base_dir, config.ref if config else None)
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         return typical_costs(program, sentence_of(error))
     place = _place("trial", code, question.subject)

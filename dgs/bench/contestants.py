@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from dgs.api.preparing import Launch, Options, Prepared
 from dgs.bench.measuring import Contestant, Expected, Measured
 from dgs.errors import DgsError
+from dgs.errors.raised import RAISED, is_ours
 from dgs.job.schema import ProgramConfig
 from dgs.model.columns import Column
 from dgs.model.program import Program
-from dgs.model.user_code import RAISED, is_interrupt, user_error
+from dgs.model.user_code import user_error
 from dgs.semantics.unvectorised import without_batches
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def folded(program: Program, events: Iterable[Event]) -> list[Any]:
     except DgsError:
         raise
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         raise user_error(program, "init" if event is None else "update", error, event=event) from error
     return outputs

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from dgs.codec.forms import Form, set_form
 from dgs.errors import CodecError
+from dgs.errors.raised import RAISED, is_ours
 
 Cls = TypeVar("Cls", bound=type)
 
@@ -135,7 +136,9 @@ def _sent(entry: _Entry, value: Any) -> Any:
         return entry.to(value)
     except CodecError:
         raise
-    except Exception as error:
+    except RAISED as error:
+        if is_ours(error):
+            raise
         problem = f"cannot encode a value of type {entry.name}: its `to` raised {error!r}"
         raise CodecError(problem=problem) from error
 

@@ -24,6 +24,14 @@ class NoStateError(UserCodeError):
     )
 
 
+class PredicateError(UserCodeError):
+    """The predicate of a rule of `depends` raised."""
+
+    code = "DGS104"
+    template = "{trace}\nthe predicate of rule {rule} in `depends` raised {error} for the tags {tags}"
+    fix = "It must return for every two tags of these kinds whether they depend on each other"
+
+
 class OutOfOrderError(RunError):
     """A stream's timestamps decreased (or did not exceed a heartbeat) and `on_disorder` is `error`."""
 

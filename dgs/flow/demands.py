@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dgs.errors.raised import RAISED, function_of, is_ours
 from dgs.flow import steps
 from dgs.flow.clock import Every, shown, ticks_of
 from dgs.flow.edge_types import EdgeType, Signature, difference_of, fields_of, shown_type, signature_of
@@ -137,14 +138,14 @@ class Demands:
 
     def _check_identity(self, node: Node, template: KeyedUnordered) -> None:
         """Check what a block without items does to the first state: it may not raise or give NaN, and with `skip` changes nothing."""
-        from dgs.model.user_code import function_of  # here, because it loads NumPy
-
         try:
             start = template.initial_state()
             after = template.update_state(
                 template.initial_state(), template.monoid.result(template.monoid.identity())
             )
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the mistake
+        except RAISED as error:
+            if is_ours(error):
+                raise
             called = function_of(error) or "update_state"
             self.add("F20", node, f"{called} raises {type(error).__name__} for a block without items: {error}",
                      fix="Return the state as it is when there is nothing to add")  # fmt: skip

@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from dgs import codec
+from dgs.errors.raised import RAISED
 from dgs.flow import steps
 from dgs.flow.clock import Every, On
 from dgs.flow.edge_types import EdgeType
@@ -23,7 +24,6 @@ from dgs.flow.panes import TimeWindow
 from dgs.flow.templates import FoldOfBlocks, KeyedOrdered, KeyedUnordered, Stateless, fold_template, overrides
 from dgs.model.events import Event
 from dgs.model.key_forms import check_key, shown_form
-from dgs.model.user_code import RAISED
 
 Inputs = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each stream, (ts, value), in order of ts. The order of the streams breaks ties between them."""

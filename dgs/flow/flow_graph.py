@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dgs.errors.raised import StepNote, function_of
 from dgs.flow.clock import Clock
 from dgs.flow.steps import Source, Step, Table
 
@@ -124,7 +125,7 @@ def name_step(
     error: BaseException, step: str, place: Place | None, key: Any = None, at: int | None = None
 ) -> None:
     """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
-    from dgs.model.user_code import StepNote, function_of, shown  # here, because it loads NumPy
+    from dgs.model.user_code import shown  # here, because it loads NumPy
 
     if any(isinstance(note, StepNote) for note in getattr(error, "__notes__", ())):
         return

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dgs.errors.raised import RAISED, is_ours
 from dgs.flow.batches import kept_parts
 from dgs.flow.batches.block_bounds import Bound, TooLargeError, is_due, too_large
 from dgs.flow.batches.column_items import Items
@@ -145,7 +146,7 @@ class FlowProgram(Program[State, Any]):
         has_only_items = self._has_only_items(batch)
         try:
             state = (self._items if has_only_items else self._one_by_one)(state, batch, emit_batch)
-        except Exception as error:
+        except RAISED as error:
             if (row := row_in(error)) is not None:
                 raised_at(error, row)
             raise
@@ -161,7 +162,9 @@ class FlowProgram(Program[State, Any]):
             found = self._columnar.run(batch)
         except FlowError:
             raise
-        except Exception:
+        except RAISED as error:
+            if is_ours(error):
+                raise
             take(state, batch, emit_batch)  # it raises at the row whose item is at fault
             raise
         return self._in_columns(state, batch, found, emit_batch)

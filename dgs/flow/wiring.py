@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dgs.errors.raised import RAISED
 from dgs.flow import steps
 from dgs.flow.batches.block_bounds import TooLargeError, too_large
 from dgs.flow.clock import Every
@@ -114,15 +115,15 @@ class Wiring:
         def explained(to: To, key: Any, value: Any, at: Any) -> None:
             try:
                 step(to, key, value, at)
-            except Exception as error:
+            except RAISED as error:
                 self.explain(error, reader, key, at)
                 raise
 
         return explained
 
     def explained(
-        self, error: Exception, number: int, key: Any, at: Any, block: int | None = None
-    ) -> Exception:
+        self, error: BaseException, number: int, key: Any, at: Any, block: int | None = None
+    ) -> BaseException:
         """Return the error to raise for one that a step has met with a key at a time, which says where it was met."""
         node, clock = self.graph.nodes[number], self.graph.clock
         if isinstance(error, TooLargeError):
@@ -134,7 +135,7 @@ class Wiring:
         self.explain(error, number, key, at)
         return error
 
-    def explain(self, error: Exception, number: int, key: Any, at: Any) -> None:
+    def explain(self, error: BaseException, number: int, key: Any, at: Any) -> None:
         """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
         node = self.graph.nodes[number]
         name_step(error, node.title, node.place, key, at)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from dgs.errors import DgsError, ProgramImportError
 from dgs.errors.nearest import did_you_mean
+from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.job.schema import ProgramConfig
 from dgs.model.program import Program
-from dgs.model.user_code import RAISED, is_interrupt, user_trace
 from dgs.semantics.unvectorised import without_batches
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ def _made(ref: str, found: Callable[..., Any], args: Mapping[str, Any]) -> Any:
     except DgsError:
         raise
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         arguments = ", ".join(f"{name}={value!r}" for name, value in args.items())
-        raise _failure(ref, f"making it with ({arguments}) raised {_summary(error)}", error) from error
+        raise _failure(ref, f"making it with ({arguments}) raised {summary(error)}", error) from error
 
 
 def load_scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:
@@ -173,9 +173,9 @@ def load_callable(ref: str, base_dir: Path) -> Any:
             public = [word for word in vars(module) if not word.startswith("_")]
             raise _failure(ref, f"{source} has no {name!r}{did_you_mean(name, public)}") from None
         except RAISED as error:  # of a `__getattr__` of the user
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
-            raise _failure(ref, f"looking for {name!r} raised {_summary(error)}", error) from error
+            raise _failure(ref, f"looking for {name!r} raised {summary(error)}", error) from error
     return found
 
 
@@ -229,11 +229,11 @@ def _from_file(ref: str, path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:
+    except RAISED as error:
         del sys.modules[name]
-        if not isinstance(error, RAISED) or is_interrupt(error):
+        if is_ours(error):
             raise
-        raise _failure(ref, f"importing {path.name} raised {_summary(error)}", error) from error
+        raise _failure(ref, f"importing {path.name} raised {summary(error)}", error) from error
     vars(module)["__dgs_stamp__"] = stamp
     return module
 
@@ -247,21 +247,17 @@ def _by_name(ref: str, source: str, base_dir: Path) -> ModuleType:
         if error.name and (source == error.name or source.startswith(error.name + ".")):
             where = base_dir.resolve()
             raise _failure(ref, f"there is no module {error.name!r} in {where} or installed") from None
-        raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
+        raise _failure(ref, f"importing {source} raised {summary(error)}", error) from error
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
-        raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
+        raise _failure(ref, f"importing {source} raised {summary(error)}", error) from error
 
 
 def _make_importable(directory: Path) -> None:
     """Let the user's modules import their neighbours. The directory comes last on the path, so it hides no installed module."""
     if str(directory) not in sys.path:
         sys.path.append(str(directory))
-
-
-def _summary(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _failure(ref: str, problem: str, cause: BaseException | None = None) -> ProgramImportError:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from dgs.errors import AsymmetricDependenceError
+from dgs.errors import AsymmetricDependenceError, DgsError, PredicateError
+from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag
 
@@ -46,14 +47,27 @@ class Rule:
 
     def holds(self, a: Tag, b: Tag) -> bool:
         """Return whether the rule makes `a` and `b` dependent, in either order."""
-        if (a.kind, b.kind) == (self.left, self.right) and self._asked(a, b):
+        if (a.kind, b.kind) == (self.left, self.right) and self.asked(a, b):
             return True
-        return (b.kind, a.kind) == (self.left, self.right) and self._asked(b, a)
+        return (b.kind, a.kind) == (self.left, self.right) and self.asked(b, a)
 
-    def _asked(self, left: Tag, right: Tag) -> bool:
+    def asked(self, left: Tag, right: Tag) -> bool:
+        """Return whether tags of the two kinds, in this order, depend on each other. Raises PredicateError."""
         if isinstance(self.when, When):
             return self.when is ALWAYS or left.key == right.key
-        return bool(self.when(left, right))
+        try:
+            return bool(self.when(left, right))
+        except DgsError:
+            raise
+        except RAISED as error:
+            if is_ours(error):
+                raise
+            raise PredicateError(
+                trace=user_trace(error),
+                error=summary(error),
+                rule=f"{self.left}-{self.right}",
+                tags=f"{left!r} and {right!r}",
+            ) from error
 
 
 class Dependence:
@@ -117,7 +131,7 @@ class Dependence:
         if not (mine.is_finite and yours.is_finite):
             return True
         return any(
-            rule.when(Tag(str(rule.left), k), Tag(str(rule.right), j))
+            rule.asked(Tag(str(rule.left), k), Tag(str(rule.right), j))
             for k in sorted(mine.extra, key=repr)
             for j in sorted(yours.extra, key=repr)
         )

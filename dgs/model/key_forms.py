@@ -89,7 +89,7 @@ def check_key(key: Any) -> None:
         raise BadKeyError(key)
 
 
-def blamed(error: Exception, key: Any) -> Exception:
+def blamed(error: BaseException, key: Any) -> BaseException:
     """Return the error to raise for one that a step with a key has met: if the key cannot be one, that it cannot."""
     if isinstance(error, TypeError):
         try:

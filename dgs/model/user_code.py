@@ -16,19 +16,16 @@ update of program Broken raised ZeroDivisionError: division by zero at event vie
 
 from __future__ import annotations
 
-import dis
-import importlib
 import reprlib
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from dgs import codec
 from dgs.errors import CodecError, DgsError, NoStateError, UserCodeError
 from dgs.errors.hidden_values import masked
+from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
@@ -39,17 +36,8 @@ Result = TypeVar("Result")
 LONGEST_REPR = 200
 """Most characters of a payload that an error message shows."""
 
-RAISED = (Exception, SystemExit, KeyboardInterrupt)
-"""The exceptions of user code that become errors of ours: `sys.exit(0)` in an update is no end of a run."""
-
 _ROW = "_row_of_batch"
 """The attribute of an exception that `raised_at` sets."""
-
-_OURS = (
-    f"{Path(__file__).parents[1]}/",
-    "<frozen importlib",
-    f"{Path(importlib.__file__).parent}/",
-)
 
 
 class ReturnedNothingError(Exception):
@@ -78,7 +66,7 @@ class States:
         try:
             return program.init() is None or (program.gives("identity") and program.identity() is None)
         except RAISED as error:  # it was called before, and will be again where the error can be explained
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
             return True
 
@@ -149,7 +137,7 @@ class UserCode:
         except DgsError:
             raise
         except RAISED as error:
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
             which = name if isinstance(name, str) else name(error)
             raise self._failed(which, error, at() if callable(at) else at) from error
@@ -169,18 +157,6 @@ def raised_at(error: BaseException, row: int) -> None:
 
 def _row_of(error: BaseException) -> int:
     return int(getattr(error, _ROW, 0))
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Return whether an exception is a Ctrl-C that came while user code ran, and not one that the user code raised itself."""
-    if not isinstance(error, KeyboardInterrupt):
-        return False
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OURS):
-        return True
-    return trace.tb_frame.f_code.co_code[trace.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 
 
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
@@ -209,12 +185,6 @@ def row_error(ref: str, error: BaseException, *, program: str, row: Row) -> User
     )  # fmt: skip
 
 
-class StepNote(str):
-    """A note of an exception that says in which step of a flow it was raised. Reports have it in their sentence."""
-
-    __slots__ = ()
-
-
 @contextmanager
 def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "") -> Iterator[None]:
     """Turn exceptions of a function that a plan file names, raised in the block, into UserCodeError. `where`: as in `function_error`."""
@@ -223,7 +193,7 @@ def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "
     except DgsError:
         raise
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         raise function_error(function, error, program=program, where=where()) from error
 
@@ -239,29 +209,6 @@ def packed(value: Any, broken: Callable[[str], DgsError]) -> bytes:
         raise broken(f"{shown(value)}: {error}") from error
 
 
-def user_trace(error: BaseException) -> str:
-    """Return the traceback of an exception and of its causes, without the frames of our own packages."""
-    told = traceback.TracebackException.from_exception(error)
-    for one in _chain(told, set()):
-        one.__notes__ = [note for note in one.__notes__ or () if not isinstance(note, StepNote)] or None
-        kept = [frame for frame in one.stack if not frame.filename.startswith(_OURS)]
-        one.stack = traceback.StackSummary.from_list(kept)
-    return masked("".join(told.format()).rstrip("\n"))
-
-
-def function_of(error: BaseException) -> str:
-    """Return the name of the user's function that raised, "" if none of its frames is known.
-
-    >>> def parse(line): return int(line)
-    >>> try: parse("x")
-    ... except ValueError as error: function_of(error.with_traceback(error.__traceback__.tb_next))
-    'parse'
-    """
-    codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
-    found = next((code for code in codes if not code.co_filename.startswith(_OURS)), None)
-    return "" if found is None else found.co_qualname.replace("<locals>.", "")
-
-
 def shown(value: object) -> str:
     """Return a repr of at most LONGEST_REPR characters, even if an object's own repr is huge or raises."""
     short = reprlib.Repr()
@@ -269,18 +216,6 @@ def shown(value: object) -> str:
     short.maxlist = short.maxtuple = short.maxdict = short.maxset = 8
     text = masked(short.repr(value))
     return text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 3] + "..."
-
-
-def summary(error: BaseException) -> str:
-    """Return the class and the message of an exception, and in which step of a flow it was raised."""
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - the user's __str__ may raise anything, and the report must still be made
-        said = "<its __str__ raised>"
-    name = type(error).__qualname__
-    text = f"{name}: {said}" if said else name
-    steps = [note for note in getattr(error, "__notes__", ()) if isinstance(note, StepNote)]
-    return masked(" ".join([text, *steps]))
 
 
 def _where(event: Event | None, row: int | None, worker: str | None) -> str:
@@ -292,15 +227,3 @@ def _where(event: Event | None, row: int | None, worker: str | None) -> str:
     if worker is not None:
         parts.append(f"worker {worker}" if parts else f"in worker {worker}")
     return f" {', '.join(parts)}" if parts else ""
-
-
-def _chain(
-    told: traceback.TracebackException | None, seen: set[int]
-) -> Iterator[traceback.TracebackException]:
-    """Yield an exception's report and those of its causes, contexts and group members, each once."""
-    if told is None or id(told) in seen:
-        return
-    seen.add(id(told))
-    yield told
-    for other in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
-        yield from _chain(other, seen)

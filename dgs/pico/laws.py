@@ -15,6 +15,7 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
+from dgs.errors.raised import RAISED, is_ours
 from dgs.pico.operators import Combine
 
 
@@ -23,7 +24,9 @@ def start_mistake(operator: Combine) -> str | None:
     start = operator.start
     try:
         joined = operator.join(deepcopy(start), deepcopy(start))
-    except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+    except RAISED as error:
+        if is_ours(error):
+            raise
         return f"join({start!r}, {start!r}) raises {error!r}"
     return None if _equal(joined, start) else f"join({start!r}, {start!r}) == {joined!r}"
 

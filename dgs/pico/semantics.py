@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dgs import codec
+from dgs.errors.raised import RAISED
 from dgs.flow.clock import ticks_of
 from dgs.flow.flow_graph import name_step
 from dgs.flow.panes import CountWindow, TimeWindow
@@ -137,7 +138,7 @@ def _naming(term: Term, operator: Operator) -> Iterator[None]:
     """Name the operator in an error of the user's code."""
     try:
         yield
-    except Exception as error:
+    except RAISED as error:
         name_step(error, operator.label, term.place)
         raise
 

@@ -28,12 +28,13 @@ import numpy as np
 
 from dgs import codec
 from dgs.errors import DgsError, OutOfOrderError, UsageError
+from dgs.errors.raised import RAISED, is_ours
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.outputs import Stamped, Stamps, emitted_one_by_one
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
-from dgs.model.user_code import RAISED, States, UserCode, is_interrupt, user_error
+from dgs.model.user_code import States, UserCode, user_error
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 
 UNSET: Any = object()
@@ -92,7 +93,7 @@ def run(
                 states.check_none()
             state = new
         except RAISED as error:
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
             raised = user_error(program, "update", error, event=event, key=key)
             if way_back is None or isinstance(error, DgsError):

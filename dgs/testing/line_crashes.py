@@ -16,11 +16,13 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from dgs.errors.raised import Interruption
+
 MOST_LINES = 400
 """Crashes are tried at up to this many lines of one call."""
 
 
-class Crashed(BaseException):
+class Crashed(Interruption):
     """The process ends here."""
 
 

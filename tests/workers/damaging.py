@@ -27,6 +27,7 @@ import pyarrow.parquet
 
 import dgs
 from dgs.errors import DgsError, NoSuchRunError
+from dgs.errors.raised import Interruption
 from dgs.workers.event_log import LogWriter
 
 PROGRAM = """\
@@ -271,7 +272,7 @@ def outcome(project: Path, damage: Damage, *, seconds: int = 20) -> str:
         return f"WRONG: {', '.join(wrong)}" if wrong else "harmless"
 
 
-class Late(BaseException):
+class Late(Interruption):
     """A run takes too long."""
 
 

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from dgs.errors.raised import Interruption
 from dgs.workers.runtime.control import LOOK_EVERY, is_main_thread
 
 NUMBER = signal.SIGURG
 """By default it does nothing, so one that comes late does no harm."""
 
 
-class OverdueStopError(BaseException):
+class OverdueStopError(Interruption):
     """The time for a stop is over, within user code, which does not catch this as one of its errors."""
 
     def __str__(self) -> str:

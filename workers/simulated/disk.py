@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from dgs.errors.raised import Interruption
 from dgs.workers.storage.disk import Disk, Lock
 
 
@@ -38,7 +39,7 @@ class DiskFaults:
     unlink: float = 0.0
 
 
-class SimulatedCrash(BaseException):
+class SimulatedCrash(Interruption):
     """The machine stops here. This is not an error, and no code may handle it."""
 
 

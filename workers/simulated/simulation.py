@@ -23,9 +23,9 @@ from dgs.errors import (
     StalledError,
     UserCodeError,
 )
+from dgs.errors.raised import RAISED, is_ours
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
-from dgs.model.user_code import is_interrupt
 from dgs.planner.plan import Plan
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint
@@ -137,8 +137,8 @@ class Simulation(World):
                 if not self.fuse.has_gone_off():
                     raise
                 self._end("user code raised" if self._mistakes.pop() is None else "user code raised an exit")
-            except (SystemExit, KeyboardInterrupt) as error:
-                if is_interrupt(error):
+            except RAISED as error:
+                if is_ours(error) or isinstance(error, Exception):
                     raise
                 self.object_to(f"{error!r} of user code has become no user error: it ends the process")
                 break

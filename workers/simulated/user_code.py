@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import zlib
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol
@@ -38,8 +39,11 @@ EXITS: tuple[BaseException, ...] = (
     KeyboardInterrupt(),
     SystemExit(None),
     SystemExit("enough"),
+    CancelledError(),
+    GeneratorExit(),
+    BaseExceptionGroup("several", [SystemExit(0)]),
 )
-"""Exceptions of user code that would end the process, some with exit code 0."""
+"""Exceptions of user code that are no `Exception`: they would end the process, some with exit code 0."""
 
 
 class Guard(Protocol):
@@ -92,8 +96,8 @@ class Poison:
     >>> all_events = Poison(7, share=1.0).guard(lambda state, event: state)
     >>> from dgs.model.tags import Tag
     >>> try: all_events(0, Event(Tag("a"), "s", 5, None))
-    ... except (SystemExit, KeyboardInterrupt): print("an exit")
-    an exit
+    ... except BaseException as error: print(error in EXITS)
+    True
     """
 
     def __init__(self, seed: int, share: float) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from dgs.errors import DgsError, InternalError, ProgramError
+from dgs.errors.raised import RAISED, is_ours
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.program import RowFront
 from dgs.model.row_numbers import ROWS_APART, number_of
 from dgs.model.tags import Tag
-from dgs.model.user_code import RAISED, Row, is_interrupt, row_error
+from dgs.model.user_code import Row, row_error
 from dgs.semantics.skipped_events import UnreadableRow
 from dgs.workers.recovery.dealing import dealt
 from dgs.workers.sources.contract import Counted, Reading
@@ -76,7 +77,7 @@ class Front:
         except DgsError:
             raise
         except RAISED as error:
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
             raised = row_error("front", error, program=self._program, row=Row(self._stream, row, ts, value))
             if not self._skips:

@@ -27,11 +27,11 @@ import numpy as np
 
 from dgs import codec
 from dgs.errors import UserCodeError
+from dgs.errors.raised import RAISED
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
-from dgs.model.user_code import RAISED
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.semantics.sequential import merge
 

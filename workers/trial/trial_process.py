@@ -23,11 +23,11 @@ from typing import IO, Any
 from dgs import codec
 from dgs.errors import CodecError, UsageError
 from dgs.errors.hidden_values import masked
+from dgs.errors.raised import RAISED
 from dgs.job.loading import load_program
 from dgs.job.schema import ProgramConfig
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
-from dgs.model.user_code import RAISED
 from dgs.planner.prediction.costs import Costs
 from dgs.workers.trial.trial import Trial, sentence_of, trial
 

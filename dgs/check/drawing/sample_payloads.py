@@ -27,6 +27,7 @@ from dgs.check.drawing.constants import Constants, constants
 from dgs.check.drawing.strategies import FLOATS, INTS, TEXTS, strategy_for, with_named
 from dgs.check.drawing.time_steps import is_quick
 from dgs.errors import UsageError
+from dgs.errors.raised import RAISED, is_ours
 from dgs.model.events import Event
 from dgs.model.program import Program
 from dgs.model.tags import Tag
@@ -165,6 +166,8 @@ def _error(program: Program, tag: Tag, value: Any) -> str | None:
     ignore: Callable[[Any], None] = [].append
     try:
         program.states()[0].update(program.init(), Event(tag, tag.kind, 0, value), ignore)
-    except Exception as error:  # noqa: BLE001 - whatever it is, this payload does not fit
+    except RAISED as error:
+        if is_ours(error):
+            raise
         return f"payload {value!r}: {type(error).__name__}: {error}"
     return None

@@ -15,9 +15,9 @@ from dgs.check.laws import Finding
 from dgs.check.options import Options
 from dgs.check.report import LawResult
 from dgs.errors import DgsError
+from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.flow.definition import Flow
 from dgs.flow.mistakes import Mistake
-from dgs.model.user_code import RAISED, is_interrupt, summary
 
 RAISES = "user code raises nothing on items that it can get"
 
@@ -56,7 +56,7 @@ def _mistakes(flow: Flow, trial: Trial) -> list[Mistake]:
     except DgsError:
         raise
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         fix = "Every function must accept every item that it can get"
         return [Mistake("R06", f"flow {flow.name!r}", summary(error), fix=fix)]

@@ -17,6 +17,7 @@ from typing import Any
 
 from dgs.check.scenarios.scenario import Forked, Rejoined, Scenario, Side, SideEvent, Sides, Step
 from dgs.check.scenarios.world import World
+from dgs.errors.raised import RAISED, is_ours
 from dgs.model.events import Event
 from dgs.model.program import Program, State
 from dgs.model.user_code import shown
@@ -84,7 +85,9 @@ def narrated(world: World, scenario: Scenario) -> list[tuple[str, str]]:
             lines.append((told(step, timed=timed), shown(state)))
         if scenario.sides is not None:
             lines += _narrated_apart(world, state, scenario)
-    except Exception as error:  # noqa: BLE001 - what user code raises is in the finding already
+    except RAISED as error:
+        if is_ours(error):
+            raise
         lines.append(("then", f"{type(error).__name__}"))
     where = f" on the {scenario.on}" if scenario.on in ("left", "right") else ""
     lines += [

@@ -23,12 +23,12 @@ from typing import Any, Protocol
 from dgs.check.scenarios.equality import Equal, same
 from dgs.check.scenarios.scenario import Scenario, Side, Sides
 from dgs.errors import DgsError
+from dgs.errors.raised import RAISED, is_ours, user_trace
 from dgs.model.dependence import Dependence
 from dgs.model.events import Event
 from dgs.model.outputs import emitted_one_by_one
 from dgs.model.program import ForkJoin, Program, State, StateType
 from dgs.model.tags import Tag
-from dgs.model.user_code import RAISED, is_interrupt, user_trace
 
 
 class NotThere(Exception):  # noqa: N818 - an answer, not an error
@@ -175,6 +175,6 @@ def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except DgsError:
         raise
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         raise UserRaised(name, error) from error

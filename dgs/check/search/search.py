@@ -21,6 +21,7 @@ from dgs.check.laws import Finding, Law
 from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import UserRaised, World
 from dgs.check.search.pruning import Payloads, pruned
+from dgs.errors.raised import Interruption
 
 SHRINKING = 3.0
 """The most seconds after the first failure for finding a smaller one."""
@@ -52,7 +53,7 @@ class _DoesNotHold(Exception):  # noqa: N818 - Hypothesis's sign of failure
     """A scenario failed."""
 
 
-class _Enough(BaseException):
+class _Enough(Interruption):
     """The time for shrinking is over."""
 
 

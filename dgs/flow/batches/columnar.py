@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dgs import codec
+from dgs.errors.raised import RAISED
 from dgs.flow import steps
 from dgs.flow.batches.column_items import Constant, Items, NoColumns, Numbers, Records
 from dgs.flow.batches.column_keys import coded
@@ -189,7 +190,7 @@ class Columnar:
                 expected=expected, found=other, fix="Let it give a value for each item, as the function does",
             )  # fmt: skip
             raise FlowError.of(self._wiring.graph.name, [mistake]) from None
-        except Exception as error:
+        except RAISED as error:
             self._wiring.explain(
                 error, reader, items.key.value if isinstance(items.key, Constant) else None, None
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import CodecError
+from dgs.errors.raised import RAISED
 from dgs.flow.batches.block_bounds import OFTEN
 from dgs.flow.batches.kept_parts import State, in_forms, note_form, noting
 from dgs.flow.closing import Closer, Item, Parts, Store, canonical
@@ -65,7 +66,7 @@ class Work:
             part = closer.part(key, value, self.at)
             parts[key] = closer.join(parts[key], part) if key in parts else part
             note_form(self.state, (number, port), self.block, key)
-        except Exception as error:  # noqa: BLE001 - user code raises anything
+        except RAISED as error:
             raise program.wiring.explained(error, number, key, self.at, self.block) from None
 
     def close(self, *, is_final: bool) -> None:
@@ -95,7 +96,7 @@ class Work:
                 for key in {key: None for port in parts for key in port}:
                     check_key(key)
                 raise
-        except Exception as error:
+        except RAISED as error:
             self.program.wiring.explain(error, number, _closing_key(error), self.at)
             raise
 
@@ -200,7 +201,7 @@ class Work:
         template = self.program.ordered[number]
         try:
             record[0] = template.on_marker(record[0], key, self.at, made.append)
-        except Exception as error:
+        except RAISED as error:
             self.program.wiring.explain(error, number, key, self.at)
             raise
         for one in made:
@@ -238,7 +239,7 @@ class Work:
         made: list[Any] = []
         try:
             self.program.ordered[number].on_end(record[0], key, made.append)
-        except Exception as error:
+        except RAISED as error:
             self.program.wiring.explain(error, number, key, self.at)
             raise
         for one in made:
@@ -260,7 +261,7 @@ _stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamp
 """Makes a stamped value without the constructor written in Python."""
 
 
-def row_in(error: Exception) -> int | None:
+def row_in(error: BaseException) -> int | None:
     """Return the row at which a loop over rows was when it raised."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     ours = [frame for frame in frames if frame.f_code.co_filename.startswith(_HERE)]
@@ -268,7 +269,7 @@ def row_in(error: Exception) -> int | None:
     return found[-1] if found else None
 
 
-def _closing_key(error: Exception) -> Any:
+def _closing_key(error: BaseException) -> Any:
     """Return the key that a block was closed for when it raised: in the frame of the loop over keys, which takes no notes."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "close")
     return next((frame.f_locals["key"] for frame in frames if "key" in frame.f_locals), None)

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dgs.errors.raised import RAISED
 from dgs.flow import steps
 from dgs.flow.closing import Closer
 from dgs.flow.wiring import OUT, Wiring
@@ -87,7 +88,7 @@ def _explaining(wiring: Wiring, writer: _Writer, number: int) -> Run:
     def explained(*given: Any) -> None:
         try:
             run(*given)
-        except Exception as error:
+        except RAISED as error:
             frames = [
                 (frame, line)
                 for frame, line in traceback.walk_tb(error.__traceback__)

@@ -11,12 +11,12 @@ from copy import copy, deepcopy
 from typing import Any
 
 from dgs.errors import DgsError
+from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.flow.batches.event_work import Work
 from dgs.flow.batches.kept_parts import OF_CLASSES
 from dgs.flow.closing import Closer, Parts, canonical
 from dgs.flow.flow_program import FINAL, FlowProgram
 from dgs.flow.wiring import OUT
-from dgs.model.user_code import summary
 from dgs.semantics.skipped_events import DeadLetter, LeftOut
 
 
@@ -34,7 +34,7 @@ class CarefulWork(Work):
         before = [deepcopy(keys[key]) if key in keys else None for keys in places]
         try:
             super().take(number, port, key, value)
-        except Exception as error:  # noqa: BLE001 - user code raises anything
+        except RAISED as error:
             for keys, record in zip(places, before, strict=True):
                 keys.pop(key, None)
                 keys.update({} if record is None else {key: record})
@@ -45,7 +45,7 @@ class CarefulWork(Work):
         before = deepcopy(record[0])
         try:
             super().mark(number, key, record)
-        except Exception as error:  # noqa: BLE001 - user code raises anything
+        except RAISED as error:
             record[0] = before
             self._leave_out(error, number, key)
 
@@ -53,14 +53,14 @@ class CarefulWork(Work):
         """Tell a key of an ordered node that the input has ended, or leave that out."""
         try:
             super().end(number, key, record)
-        except Exception as error:  # noqa: BLE001 - user code raises anything
+        except RAISED as error:
             self._leave_out(error, number, key)
 
     def _give(self, number: int, key: Any, value: Any, at: int | None) -> None:
         taken: list[tuple[int, int, Any, Any]] = []
         try:
             self.program.wiring.run(number, key, value, at, lambda *item: taken.append(item))
-        except Exception as error:  # noqa: BLE001 - user code raises anything
+        except RAISED as error:
             self._leave_out(error, number, key, value)
             return
         work = type(self)(self.program, self.state, self.sink, self.block, at, self.cls)
@@ -73,7 +73,7 @@ class CarefulWork(Work):
             own = deepcopy(closer.store_of(key, store))
             try:
                 made = list(closer.close(mine, own, self.block, self.at))
-            except Exception as error:  # noqa: BLE001 - user code raises anything
+            except RAISED as error:
                 self._leave_out(error, number, key)
                 continue
             closer.put_store(key, own, store)
@@ -81,8 +81,8 @@ class CarefulWork(Work):
                 self._give(number, *item)
         closer.pass_block(store)
 
-    def _leave_out(self, error: Exception, number: int, key: Any, value: Any = None) -> None:
-        if isinstance(error, DgsError):
+    def _leave_out(self, error: BaseException, number: int, key: Any, value: Any = None) -> None:
+        if is_ours(error) or isinstance(error, DgsError):
             raise error
         program = self.program
         program.wiring.explain(error, number, key, self.at)

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dgs.model.user_code import RAISED, is_interrupt, summary
+from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.query.errors import QueryError
 from dgs.query.functions import FUNCTIONS, Function
 from dgs.query.pig.pig_casts import as_number, as_type
@@ -91,7 +91,7 @@ class PythonSection:
                 self._names = names
             return self._names[name](*values)
         except RAISED as error:
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
             problem = f"{name}{values!r} raised {summary(error)}"
             raise QueryError.of("Q704", problem, function=name) from error

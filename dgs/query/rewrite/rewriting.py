@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dgs.model.user_code import RAISED, is_interrupt, summary
+from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.query.errors import QueryError
 from dgs.query.relation import Relation, Script, Source, walk
 from dgs.query.rewrite.graph_text import text_of
@@ -124,7 +124,7 @@ def _applied(rule: Rule, place: str, node: Any, graph: SharedGraph) -> Any:
     try:
         found = rule.applied(node, graph)
     except RAISED as error:
-        if is_interrupt(error):
+        if is_ours(error):
             raise
         problem = f"rule {rule.title} raised {summary(error)} at {place}"
         raise QueryError.of(

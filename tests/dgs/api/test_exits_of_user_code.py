@@ -1,18 +1,40 @@
 """User code that ends the process, or raises KeyboardInterrupt, has failed: a run never ends with its exit code."""
 
 import json
+import re
 import signal
+from asyncio import CancelledError
 from pathlib import Path
 
 import pytest
 
 import dgs
 from dgs.errors import ProgramImportError, UserCodeError
+from dgs.errors.raised import is_ours
 from dgs.model.program import Program
-from dgs.model.user_code import UserCode, is_interrupt
+from dgs.model.user_code import UserCode
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
-EXITS = [SystemExit(0), SystemExit(None), SystemExit("enough"), SystemExit(3), KeyboardInterrupt()]
+
+
+class Own(BaseException):
+    """None of Python's."""
+
+    def __str__(self):
+        raise SystemExit(0)
+
+
+EXITS = [
+    SystemExit(0),
+    SystemExit(None),
+    SystemExit("enough"),
+    SystemExit(3),
+    KeyboardInterrupt(),
+    CancelledError(),
+    GeneratorExit(),
+    BaseExceptionGroup("two", [SystemExit(0), CancelledError()]),
+    Own(),
+]
 STREAMS = {
     "barriers": [(BARRIER(), 10, None)],
     "left": [(VALUE(), ts, ts) for ts in range(20)],
@@ -27,6 +49,12 @@ class Exiting(dgs.Program):
 
     def __init__(self, where, error):
         self.where, self.error = where, error
+        if where == "predicate":
+            self.depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, self.is_dependent))
+
+    def is_dependent(self, barrier, value):
+        self.reach("predicate")
+        return True
 
     def reach(self, where):
         if where == self.where:
@@ -50,12 +78,10 @@ class Exiting(dgs.Program):
         return left + right
 
 
-@pytest.mark.parametrize("error", EXITS, ids=repr)
-@pytest.mark.parametrize("where", ["init", "update", "fork", "join"])
+@pytest.mark.parametrize("error", EXITS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", ["init", "update", "fork", "join", "predicate"])
 def test_an_exit_in_user_code_is_an_error_of_it(where, error):
-    with pytest.raises(
-        UserCodeError, match=rf"{where} of program Exiting raised {type(error).__name__}"
-    ) as failed:
+    with pytest.raises(UserCodeError, match=rf"(?s){where} of .* raised {type(error).__name__}") as failed:
         dgs.run(Exiting(where, error), streams=STREAMS, runtime="local", plan=PLAN_OF_THREE)
     assert failed.value.exit_code == 1
 
@@ -69,9 +95,11 @@ def test_an_event_whose_update_exits_can_be_skipped(optimizer):
     assert {letter.ts for letter in run.dead_letters} == {7}
 
 
+PARTS = ("in_update", "in_generator", "in_source", "in_sink", "in_function")
 PROGRAM = """\
-import sys
+from asyncio import CancelledError
 import dgs
+from dgs.connectors import Sink, Source
 
 {at_import}
 
@@ -81,25 +109,52 @@ class Echo(dgs.Program):
 
     def update(self, state, event, emit):
         {in_update}
+        emit(0)
         return state
+
+def rows():
+    yield {{"ts": [1, 2]}}
+    {in_generator}
+
+class Rows(Source):
+    def read(self, after):
+        yield {{"ts": [1, 2]}}, 1
+        {in_source}
+
+    def describe(self):
+        return {{}}
+
+class Outputs(Sink):
+    def write(self, batch, epoch):
+        {in_sink}
+
+    def stage(self, epoch):
+        return None
+
+def take(batch):
+    {in_function}
 """
 PLAN = """\
 version: 1
 name: exiting
 program: {ref: "program.py:Echo"}
-streams: [{id: s, tags: {kind: a}, source: {jsonl: {path: s.jsonl}}, payload: []}]
+streams:
+  - {id: s, tags: {kind: a}, source: {jsonl: {path: s.jsonl}}, payload: []}
+  - {id: g, tags: {kind: a}, source: {generator: {ref: "program.py:rows"}}, payload: []}
+  - {id: r, tags: {kind: a}, source: {custom: {ref: "program.py:Rows"}}, payload: []}
+sinks: [{custom: {ref: "program.py:Outputs"}}, {callable: {ref: "program.py:take"}}]
 runtime: {kind: local}
 """
 
 
-@pytest.mark.parametrize("place", ["at_import", "in_update"])
-@pytest.mark.parametrize("value", ["0", "", "'enough'"])
-def test_an_exit_in_a_file_fails_the_run(tmp_path, place, value):
-    parts = {"at_import": "", "in_update": "pass"} | {place: f"sys.exit({value})"}
+@pytest.mark.parametrize("place", [*PARTS, "at_import"])
+@pytest.mark.parametrize("name", ["SystemExit", "CancelledError", "GeneratorExit"])
+def test_an_exit_in_a_file_fails_the_run(tmp_path, place, name):
+    parts = {"at_import": ""} | dict.fromkeys(PARTS, "pass") | {place: f"raise {name}"}
     (tmp_path / "program.py").write_text(PROGRAM.format(**parts))
     (tmp_path / "plan.yaml").write_text(PLAN)
     (tmp_path / "s.jsonl").write_text(json.dumps({"ts": 1}))
-    with pytest.raises((UserCodeError, ProgramImportError), match="SystemExit"):
+    with pytest.raises((UserCodeError, ProgramImportError), match=f"raised {name}"):
         dgs.run(tmp_path / "plan.yaml")
 
 
@@ -110,14 +165,14 @@ def test_ctrl_c_while_user_code_runs_is_an_interrupt():
 
     with pytest.raises(KeyboardInterrupt) as caught:
         UserCode(Program()).call("update", interrupted)
-    assert is_interrupt(caught.value)
+    assert is_ours(caught.value)
 
 
 def test_wherever_errors_of_user_code_are_caught_a_signal_is_told_from_them():
     """The processes of trials are ended from outside; what is raised again is looked at by its caller."""
     root = Path(dgs.__file__).parents[1]
     caught = [
-        (path, lines[number + 1 : number + 6])
+        (path, lines[number + 1 : number + 16])
         for folder in ("dgs", "planner", "workers", "spark_bridge")
         for path in (root / folder).rglob("*.py")
         if path.name not in ("trial.py", "trial_process.py")
@@ -127,4 +182,4 @@ def test_wherever_errors_of_user_code_are_caught_a_signal_is_told_from_them():
     ]
     assert len(caught) > 10
     for path, following in caught:
-        assert any("is_interrupt" in line or line.strip() == "raise" for line in following), path
+        assert any(re.search(r"is_ours|_leave_out|^ *raise\b", line) for line in following), path

@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from dgs.errors.raised import RAISED, is_ours
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
-from dgs.model.user_code import RAISED, States, UserCode, is_interrupt
+from dgs.model.user_code import States, UserCode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
@@ -344,7 +345,7 @@ class _Windows:
         try:
             columns.to_list(self._update_windows(batch.seen(), np.zeros(0, dtype=np.int64)))
         except RAISED as error:
-            if is_interrupt(error):
+            if is_ours(error):
                 raise
             return True
         return False
