@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ import typer
 
 from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, SetValues, given_by_flags
 from dgs.cli.plan import Format, Shape, figures, rendered, say_remarks
-from dgs.cli.query import From, Lang, Params, Require, asked_of
+from dgs.cli.query import Exact, From, Lang, Params, Require, asked_of
 from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
@@ -74,14 +74,15 @@ def explain(
     tables: From = None,
     params: Params = None,
     require: Require = None,
+    exact: Exact = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Print the plan tree, and why each tag is where it is; with --story, what happened before a run failed."""
     if (plan_path is None) == (story is None):
         raise typer.BadParameter("give a PLAN, or --story RUN")
-    if not query and (lang or tables or params or require):
-        raise typer.BadParameter("--lang, --from, -p and --require are for --query")
+    if not query and (lang or tables or params or require or exact):
+        raise typer.BadParameter("--lang, --from, -p, --require and --exact are for --query")
     if story is None and (worker is not None or last is not None):
         raise typer.BadParameter("--worker and --last are for --story")
     with reporting(as_json=as_json, debug=debug):
@@ -92,6 +93,7 @@ def explain(
 
         if query and plan_path.suffix not in (".yaml", ".yml"):
             asked = asked_of(str(plan_path), lang, tables or [], params or [], require)
+            asked = replace(asked, exact=exact)
             _print_query(asked.explained(), as_json=as_json)
             return
         request = from_file(plan_path, given_by_flags(set_values, plan_from, optimizer__name=optimizer))

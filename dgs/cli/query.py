@@ -100,6 +100,10 @@ Require = Annotated[
     ),
 ]
 
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Round sums of floats once, whatever the order of the rows.")
+]
+
 UserRules = Annotated[
     list[str] | None,
     typer.Option("--rules", metavar="FILE:NAME", help="Rules of yours that rewrite the query. Repeatable."),
@@ -120,6 +124,7 @@ def query(
     tolerance: Tolerance = None,
     require: Require = None,
     rules: UserRules = None,
+    exact: Exact = False,
     repl: Repl = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -130,7 +135,7 @@ def query(
             _converse(text, lang, tables or [], params or [], is_asked=repl)
             return
         asked = asked_of(text, lang, tables or [], params or [], require)
-        asked = replace(asked, rules=tuple(rules or ()))
+        asked = replace(asked, rules=tuple(rules or ()), exact=exact)
         if emit is not None:
             _emit(asked, emit, output)
             return

@@ -37,7 +37,8 @@ class Aggregate:
     """An aggregate of `arguments`: a name of `AGGREGATES`, or `user`.
 
     `count` without arguments counts rows, with one the values that are not null. `distinct`: different values only. `where`: only rows
-    for which it is true. `empty`: what a sum, and `some` and `all`, of no values is; "null" as in SQL, "zero" as in MRQL.
+    for which it is true. `empty`: what a sum, and `some` and `all`, of no values is; "null" as in SQL, "zero" as in MRQL. `is_exact`: DuckDB
+    rounds a sum of floats once, as the interpreter always does.
     """
 
     function: str
@@ -46,6 +47,7 @@ class Aggregate:
     where: Scalar | None = None
     empty: Literal["null", "zero"] = "null"
     user: UserAggregation | None = None
+    is_exact: bool = False
     span: Span | None = field(default=None, compare=False, kw_only=True)
 
     @property
@@ -185,7 +187,7 @@ def _median(values: Weighted) -> Any:
     if not some:
         return None
     low, high = some[(len(some) - 1) // 2], some[len(some) // 2]
-    return one_float(low + (high - low) / 2)
+    return one_float(low if low == high else low + (high - low) / 2)  # two infinities have no difference
 
 
 def _by_user(user: UserAggregation, values: Weighted) -> Any:

@@ -17,6 +17,7 @@ from dgs.errors import InternalError
 from dgs.query.compact.arrow_rows import arrow_schema, in_one_form
 from dgs.query.errors import QueryError
 from dgs.query.functions import FUNCTIONS, USER_FUNCTION, null_of_null
+from dgs.query.split.exact_sums import CALLED_BACK, MACROS
 from dgs.query.sql_text import type_text
 from dgs.query.types import Schema
 
@@ -65,19 +66,25 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
 
 
 def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """Tell DuckDB of the users' functions that a statement calls. A null argument makes a null."""
+    """Tell DuckDB of the functions of users, and of exact sums, that a statement calls. A null argument makes a null."""
     known: set[str] = _HERE.__dict__.setdefault("functions", set())
-    for name in {*USER_FUNCTION.findall(statement)} - known:
+    if "float_bin(" in statement and "float_bin" not in known:
+        known.add("float_bin")
+        for macro in MACROS:
+            connection.execute(macro)
+    wanted: dict[str, tuple[Callable[..., Any], list[str], str]] = {}
+    for name in USER_FUNCTION.findall(statement):
         function = FUNCTIONS[name]
         of = function.called_back or ()
-
-        types: list[Any] = [type_text(one) for one in of]
+        wanted[name] = function.python, [type_text(one) for one in of], type_text(function.type(of))
+    for name, (python, listed) in CALLED_BACK.items():
+        if f"{name}(" in statement:
+            wanted[name] = python, [listed], "VARCHAR"
+    for name in wanted.keys() - known:
+        python, types, result = wanted[name]
+        called = cast("Any", _strict(python, len(types)))
         connection.create_function(
-            name,
-            cast("Any", _strict(function.python, len(types))),
-            types,
-            type_text(function.type(of)),
-            null_handling=cast("Any", "special"),
+            name, called, cast("Any", types), cast("Any", result), null_handling=cast("Any", "special")
         )
         known.add(name)
 

@@ -108,7 +108,8 @@ class QueryProgram(Windows):
     `tables`: the rows of sources that do not change. `weights`: for a stream that deletes, the column that says so. `deletes`: kinds whose
     events delete rows of a stream, by its name. `output`: "snapshot", all rows, or "changes", rows with `w` of 1 or -1 against the answer
     before. `resets`: an answer is over the rows since the one before. `on_negative`: what an answer does with more deletions of a row
-    than insertions, "error" (Q702) or "drop". `require`: the worst class accepted (Q301).
+    than insertions, "error" (Q702) or "drop". `require`: the worst class accepted (Q301). `exact`: sums of floats are integers by
+    exponent, so that they are those of the rows that are there, rounded once, whatever came and went.
 
     Raises QueryError Q301, Q302; ProgramError for names that no stream has.
     """
@@ -127,14 +128,15 @@ class QueryProgram(Windows):
         resets: bool = False,
         on_negative: Literal["error", "drop"] = "error",
         require: Class | None = None,
+        exact: bool = False,
     ) -> None:
         self.script = Script.of(query)
         options = {
             "tables": tables, "closes": closes, "weights": weights, "deletes": deletes, "output": output,
-            "resets": resets, "on_negative": on_negative, "require": require,
+            "resets": resets, "on_negative": on_negative, "require": require, "exact": exact,
         }  # fmt: skip
         self.made_by = _again(self.script, options) if type(self) is QueryProgram else None
-        self.split: Split = split(self.script, require=require)
+        self.split: Split = split(self.script, require=require, exact=exact)
         self.weights, self.tables = dict(weights or {}), dict(tables or {})
         self.output, self.resets = output, resets
         self._drops = on_negative == "drop"

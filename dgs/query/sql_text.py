@@ -211,9 +211,10 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
     texts = [scalar_text(each, schema) for each in one.arguments]
     if one.user is not None:
         return _by_user(one, one.user, texts[0], schema)
-    text = one.reduction.duckdb.format(*(texts or ["*"]))
+    text = _exact(one, texts[0]) if one.is_exact else one.reduction.duckdb.format(*(texts or ["*"]))
     if one.distinct:
-        text = text.replace("(", "(DISTINCT ", 1)
+        start = "list(" if one.is_exact else "("
+        text = text.replace(start, f"{start}DISTINCT ", 1)
     if one.where is not None:
         condition = scalar_text(one.where, schema)
         own = " FILTER (WHERE "
@@ -224,6 +225,14 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
     if one.function == "collect":
         text = f"coalesce({text}, [])"
     return f"CAST({text} AS {type_text(result)})"
+
+
+_END = ") AS DOUBLE)"
+"""How a call of a function ends whose text is a float: DuckDB would make null of a NaN that it is given back."""
+
+
+def _exact(one: Aggregate, argument: str) -> str:
+    return f"CAST(exact_{one.function}(list(CAST({argument} AS DOUBLE)){_END}"
 
 
 def _by_user(one: Aggregate, user: UserAggregation, argument: str, schema: Schema) -> str:
@@ -238,6 +247,8 @@ def _by_user(one: Aggregate, user: UserAggregation, argument: str, schema: Schem
 
 def _filtered(text: str, one: Aggregate, condition: str) -> str:
     filtered = f" FILTER (WHERE {condition})"
+    if one.is_exact:
+        return f"{text.removesuffix(_END)}{filtered}{_END}"
     return text.replace("), 'ASC'", f"){filtered}, 'ASC'") if one.function == "collect" else text + filtered
 
 

@@ -41,7 +41,7 @@ TOLERANCE = 1e-9
 class Asked:
     """A query with the tables that it reads. `name`: of its file, for errors. `require`: the worst class of state to accept.
 
-    `rules`: the user's own, as `file.py:name`; the interpreter answers without them.
+    `rules`: the user's own, as `file.py:name`; the interpreter answers without them. `exact`: sums of floats are rounded once.
     """
 
     text: str
@@ -51,6 +51,7 @@ class Asked:
     params: Mapping[str, Any] = field(default_factory=dict)
     require: Literal["A", "B", "C"] | None = None
     rules: tuple[str, ...] = ()
+    exact: bool = False
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -105,13 +106,13 @@ class Asked:
         from dgs.query.standing.explanation import explained
 
         if self.given or self.lang != "sql":
-            found = explained(self.script, require=self.require)
+            found = explained(self.script, require=self.require, exact=self.exact)
             return replace(found, kept=self._kept(found))
         from dgs.query.sql.sql_guesses import guessed
 
         sources = guessed(self.text, self.name or "query.sql")
         script = read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
-        return explained(script, require=self.require)
+        return explained(script, require=self.require, exact=self.exact)
 
     def _kept(self, explanation: Explanation) -> dict[str, tuple[int, int]]:
         """Return how many rows each compaction keeps, of how many: nothing without DuckDB, or if a function fails on a row."""
@@ -155,6 +156,10 @@ class Asked:
         """Return the rows of each output, from DuckDB. Raises QueryError Q503 if it is not installed, Q701, Q704."""
         outputs = self.outputs
         needed("duckdb", "a query on local")
+        if self.exact:
+            from dgs.query.split.exact_sums import exactly
+
+            outputs = tuple((name, exactly(output)) for name, output in outputs)
         from dgs.query.compact.arrow_rows import from_arrow
         from dgs.query.compact.iterate import Iteration, is_one_statement
         from dgs.query.duck import run
@@ -171,6 +176,11 @@ class Asked:
 
     def on_spark(self) -> Answers:
         """Return the rows of each output, from Spark. Raises QueryError Q501 for what Spark lacks, and what a session raises."""
+        if self.exact:
+            from dgs.query.errors import QueryError
+
+            problem = "Spark adds floats as they come"
+            raise QueryError.of("Q501", problem, "Leave `--exact` out, or take `--on local` or `--on dgs`.")
         from dgs.job.schema import SparkConfig
         from dgs.spark_bridge.queries.query_batch import answered
 

@@ -55,9 +55,11 @@ def _plan(asked: Asked) -> dict[str, str]:
         needs = " ".join(f"--from {name}=PATH:ts=COLUMN" for name in lacking)
         raise UsageError(message=f"--emit dgs: a plan file has streams with times: give {needs}")
     name = Path(asked.name or "query").stem
-    query = {"text": asked.text, "lang": asked.lang} | (
+    query: dict[str, object] = {"text": asked.text, "lang": asked.lang} | (
         {"params": dict(asked.params)} if asked.params else {}
     )
+    if asked.exact:
+        query["exact"] = True
     data = {
         "version": 1,
         "name": "".join(one if one.isalnum() else "-" for one in name),

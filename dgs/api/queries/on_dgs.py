@@ -29,7 +29,7 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     sources = asked.script.sources()
     tables = {name: rows for name, rows in asked.rows.items() if not sources[name].changes}
     script = rewritten(asked.script).script
-    program = program_of_query(script, closes=asking, require=asked.require, tables=tables)
+    program = program_of_query(script, closes=asking, require=asked.require, tables=tables, exact=asked.exact)
     streams: dict[str, Any] = {
         name: _events(asked, name, rank, program.at.get(name))
         for rank, name in enumerate(asked.rows)

@@ -24,7 +24,8 @@ class QueryData:
     """A query as plain data. `columns`: the types of the columns of each stream, by name; `name`: the file of the text.
 
     `asking`: the kind of the events that ask for an answer. `weights`: for a stream, the column that says which rows are deletions.
-    `deletes`: streams whose rows delete rows of another. `rules`: the user's rewriting rules, in files relative to `base_dir`.
+    `deletes`: streams whose rows delete rows of another. `rules`: the user's rewriting rules, in files relative to `base_dir`. `exact`: sums
+    of floats are rounded once.
     """
 
     text: str
@@ -39,6 +40,7 @@ class QueryData:
     on_negative: Literal["error", "drop"] = "error"
     require: Literal["A", "B", "C"] | None = None
     rules: tuple[str, ...] = ()
+    exact: bool = False
     base_dir: str = "."
 
     def script(self) -> Script:
@@ -65,7 +67,8 @@ class QueryData:
         script = self.script()
         from dgs.query.standing.explanation import explained
 
-        return explained(script, load_rules(self.rules, Path(self.base_dir)), require=self.require)
+        rules = load_rules(self.rules, Path(self.base_dir))
+        return explained(script, rules, require=self.require, exact=self.exact)
 
 
 def query_program(**data: Any) -> QueryProgram:
@@ -86,6 +89,7 @@ def query_program(**data: Any) -> QueryProgram:
         output=given.output,
         on_negative=given.on_negative,
         require=given.require,
+        exact=given.exact,
     )
     program.made_by = (REF, data)
     return program

@@ -109,6 +109,7 @@ def _program_data(
         "output": query.output,
         "on_negative": query.on_negative,
         "require": query.require,
+        "exact": query.exact,
         "rules": tuple(query.rules),
         "base_dir": str(base_dir),
     }

@@ -37,6 +37,7 @@ class QueryConfig(Section):
 
     `params`: the values of its parameters. `answer`: when it is answered, by default once, behind all rows. `output`: all rows of
     an answer, or its changes against the one before. `on_negative`: what to do with more deletions of a row than insertions. `require`: the worst class of state to accept. `rules`: your own rewriting rules.
+    `exact`: sums of floats are rounded once, at an answer.
     """
 
     file: LocalPath | None = None
@@ -48,6 +49,7 @@ class QueryConfig(Section):
     on_negative: Literal["error", "drop"] = "error"
     require: Literal["A", "B", "C"] | None = None
     rules: list[str] = []
+    exact: bool = False
 
     @model_validator(mode="after")
     def _one_text(self) -> QueryConfig:

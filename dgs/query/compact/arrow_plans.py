@@ -30,10 +30,12 @@ from dgs.query.compact.arrow_scalars import (
     Values,
     array_of,
     in_arrow,
+    product,
     refuse_nan,
 )
 from dgs.query.compact.number_groups import grouped
 from dgs.query.relation import Group, Join, Map, Order, Relation, Source, Where
+from dgs.query.split.exact_sums import NEGATIVE, totals
 from dgs.query.types import GREATEST_INT, Schema
 
 MOST_JOINED = 200_000
@@ -275,11 +277,16 @@ Result = Callable[[pa.Table], pa.Array]
 """From a grouped table to the column of one aggregate."""
 
 
-def _part(
-    one: Aggregate, of: Schema, *, has_keys: bool
-) -> Callable[[Rows, str, dict[str, pa.Array], list[Any]], Result]:
+Part = Callable[[Rows, str, dict[str, pa.Array], list[Any]], Result]
+
+
+def _part(one: Aggregate, of: Schema, *, has_keys: bool) -> Part:
     """Return the function that adds what an aggregate needs to the columns, and to what is asked of the groups."""
-    if one.where is not None or one.distinct or one.function not in ("sum", "min", "max", "count"):
+    if one.where is not None or one.distinct or one.is_exact:
+        raise NotInArrow
+    if one.function == "float_total":
+        return _float_total(one, of)
+    if one.function not in ("sum", "min", "max", "count"):
         raise NotInArrow
     if not one.arguments:
         return lambda rows, label, given, asked: lambda found: _whole(found["count_all"])  # noqa: ARG005 - as all parts
@@ -297,6 +304,26 @@ def _part(
         options = pc.ScalarAggregateOptions(min_count=least) if one.function == "sum" else None
         asked.append((label, one.function, options))
         return lambda found: _whole(found[f"{label}_{one.function}"])
+
+    return part
+
+
+def _float_total(one: Aggregate, of: Schema) -> Part:
+    """Return the part for exact sums of floats that are all in one bin."""
+    place, *limbs, times = [in_arrow(each, of) for each in one.arguments]
+
+    def part(rows: Rows, label: str, given: dict[str, pa.Array], asked: list[Any]) -> Result:
+        bounds = pc.min_max(place.values(rows)).as_py()
+        if bounds["min"] != bounds["max"] or (bounds["max"] or 0) >= NEGATIVE:
+            raise NotInArrow
+        names = [f"{label}_{number}" for number in range(len(limbs))]
+        for name, limb in zip(names, limbs, strict=True):
+            weighted = product(limb.values(rows), times.values(rows))
+            given[name] = _summed(array_of(weighted, rows.count))
+            asked.append((name, "sum", pc.ScalarAggregateOptions(min_count=0)))
+        return lambda found: pa.array(
+            totals(bounds["max"] or 0, [found[f"{name}_sum"].to_numpy() for name in names])
+        )
 
     return part
 

@@ -25,6 +25,7 @@ from dgs.query.compact.arrow_rows import arrow_type
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
 from dgs.query.meanings import number
 from dgs.query.scalar import Scalar, all_of, call, kind_of
+from dgs.query.split.exact_sums import bins, limbs
 from dgs.query.types import Schema, Type
 
 FLAT = frozenset({"int64", "float64", "bool", "text", "time"})
@@ -242,7 +243,7 @@ _FORMS: dict[type, Callable[[Any, Schema], Form]] = {
 }
 
 
-def _product(left: Values, right: Values) -> Values:
+def product(left: Values, right: Values) -> Values:
     """Return a product of integers; that with 1 is the other factor, as most weights are 1."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, pa.Scalar) and one.as_py() == 1:
@@ -262,6 +263,16 @@ def _compared(function: Callable[..., Values], *given: Values) -> Values:
     return function(*map(refuse_nan, given))
 
 
+def _numbers(function: Callable[..., Any], values: Values) -> Values:
+    """Return integers made of floats by NumPy."""
+    if isinstance(values, pa.Scalar):
+        return array_of(_numbers(function, pa.array([values])), 1)[0]
+    found = function(pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False))
+    return pa.array(
+        found, mask=pc.is_null(values).to_numpy(zero_copy_only=False) if values.null_count else None
+    )
+
+
 def _length(text: Values) -> Values:
     return pc.cast(pc.utf8_length(text), pa.int64())
 
@@ -269,7 +280,7 @@ def _length(text: Values) -> Values:
 _MEANINGS: dict[tuple[str, str], Callable[..., Values]] = {
     ("add", "int64"): pc.add_checked,
     ("sub", "int64"): pc.subtract_checked,
-    ("mul", "int64"): _product,
+    ("mul", "int64"): product,
     ("neg", "int64"): pc.negate_checked,
     ("abs", "int64"): pc.abs_checked,
     ("intdiv", "int64"): pc.divide_checked,
@@ -281,6 +292,8 @@ _MEANINGS: dict[tuple[str, str], Callable[..., Values]] = {
     ("neg", "float64"): partial(_on_floats, pc.negate),
     ("abs", "float64"): pc.abs,
     ("sqrt", "float64"): pc.sqrt,
+    ("float_bin", "float64"): partial(_numbers, bins),
+    **{(f"float_limb{number}", "float64"): partial(_numbers, partial(limbs, number)) for number in range(4)},
     ("not", "bool"): pc.invert,
     ("length", "text"): _length,
     ("greatest", "int64"): pc.max_element_wise,

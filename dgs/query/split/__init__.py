@@ -24,7 +24,8 @@ from sqlglot import exp
 from dgs.query.errors import QueryError
 from dgs.query.relation import Aggregate, Expand, Fields, Group, Join, Map, Relation, Script, Source, Where
 from dgs.query.scalar import Scalar, all_of, call, column, columns_of, literal, substituted
-from dgs.query.split.compaction import Class, Compaction, Forced
+from dgs.query.split.compaction import EXACT, Class, Compaction, Forced
+from dgs.query.split.exact_sums import exactly
 from dgs.query.split.join_tree import WEIGHT, Block, Leaf, Tree, check_bounded, is_linear, reads_streams
 from dgs.query.split.weighing import Reducing, Weighing, needs_rows
 
@@ -52,15 +53,19 @@ class Split:
         }
 
 
-def split(query: Script | Relation | Mapping[str, Relation], *, require: Class | None = None) -> Split:
-    """Split a query. `require`: the worst class that is accepted.
+def split(
+    query: Script | Relation | Mapping[str, Relation], *, require: Class | None = None, exact: bool = False
+) -> Split:
+    """Split a query. `require`: the worst class that is accepted. `exact`: sums of floats are rounded once, at an answer.
 
     Raises QueryError Q302 for a product of two streams, Q301 for a class worse than required, with the clause that forces it.
     """
     script = Script.of(query)
     script.sources()
-    splitting = _Splitting()
+    splitting = _Splitting(is_exact=exact)
     outputs = tuple((name, splitting.of(output)) for name, output in script.outputs)
+    if exact:
+        outputs = tuple((name, exactly(output)) for name, output in outputs)
     found = Split(tuple(splitting.compactions), Script(outputs))
     if require is not None:
         _check_class(found, require)
@@ -70,7 +75,9 @@ def split(query: Script | Relation | Mapping[str, Relation], *, require: Class |
 def _check_class(found: Split, require: Class) -> None:
     for one in found.compactions:
         if one.klass > require:
-            reason = next((each for each in reversed(one.forced) if each.clause != "group by"), None)
+            reason = next(
+                (each for each in reversed(one.forced) if each.clause not in ("group by", EXACT)), None
+            )
             clause = "its joins" if reason is None else f"{reason.clause}, which keeps {reason.key!r}"
             problem = (
                 f"class {one.klass}, where {require} is required: {clause} of {' and '.join(one.streams)}"
@@ -84,7 +91,8 @@ def _check_class(found: Split, require: Class) -> None:
 class _Splitting:
     """The split of one script: every node once, equal compactions once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_exact: bool) -> None:
+        self._is_exact = is_exact
         self.compactions: list[Compaction] = []
         self._done: dict[int, tuple[Relation, Relation]] = {}
 
@@ -111,12 +119,12 @@ class _Splitting:
         check_bounded(block)
         over = block.columns
         aggregates = [(name, _over(one, over)) for name, one in node.aggregates]
-        reducing = Reducing(block)
+        reducing = Reducing(block, is_exact=self._is_exact)
         weighing = Weighing(reducing)
         keys = tuple(
             (name, reducing.reduced(substituted(one, over), "group by", node.span)) for name, one in node.keys
         )
-        if needs_rows(aggregates):
+        if needs_rows(aggregates, is_exact=self._is_exact):
             written = tuple(
                 (name, weighing.written(one, f"{one.function} {name!r}")) for name, one in aggregates
             )
@@ -124,7 +132,7 @@ class _Splitting:
             return Group(self._repeated(self._tree(reducing, "C"), reducing, used), keys, written)
         finals = [(name, weighing.final(name, one)) for name, one in aggregates]
         is_alone = len(block.leaves) == 1 and all(
-            one.clause == "group by" for each in reducing.compacting.values() for one in each.forced
+            one.clause in ("group by", EXACT) for each in reducing.compacting.values() for one in each.forced
         )
         rows = self._tree(reducing, "A" if is_alone else "B")
         sums = tuple(weighing.sums)
@@ -141,7 +149,7 @@ class _Splitting:
         if not block.streams:
             return relation.with_inputs(tuple(map(self.of, relation.inputs)))
         check_bounded(block)
-        reducing = Reducing(block)
+        reducing = Reducing(block, is_exact=self._is_exact)
         fields = tuple(
             (name, reducing.reduced(scalar, "rows that go out", relation.span))
             for name, scalar in block.columns.items()

@@ -14,11 +14,14 @@ from sqlglot import exp
 from dgs.query.errors import Span
 from dgs.query.relation import Aggregate, Fields, Group, Map, Relation, Source, Union, Where, walk
 from dgs.query.scalar import Scalar, all_of, call, column, literal, substituted, when
+from dgs.query.split.exact_sums import LIMBS
 from dgs.query.split.join_tree import WEIGHT, Leaf
 from dgs.query.types import INT, Schema
 
 Merge = Literal["sum", "min", "max"]
 Class = Literal["A", "B", "C"]
+EXACT = "exact sums"
+"""The clause that asks for the bins of floats: a group has few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Compaction:
 def weighted(relation: Relation) -> Relation:
     """Return a linear relation with the weight of each row as one more column, `$w`."""
     if isinstance(relation, Source):
-        return Source(relation.name, Schema((*relation.columns.fields, (WEIGHT, INT.required()))))
+        columns = Schema((*relation.columns.fields, (WEIGHT, INT.required())))
+        return Source(relation.name, columns, deletes=relation.deletes)
     inputs = tuple(map(weighted, relation.inputs))
     if isinstance(relation, Map):
         return Map(inputs[0], (*relation.fields, (WEIGHT, column(WEIGHT))))
@@ -115,6 +119,15 @@ class Compacting:
         names = {name: exp.Null() for name in self._names}
         return when(self.leaf.presence(), found, of_row(kind, substituted(scalar, names)))
 
+    def exact_parts(self, scalar: Scalar, span: Span | None) -> tuple[Scalar, ...]:
+        """Keep the bin of a float as a key, and the sums of its limbs; return these."""
+        place, *limbs = bin_and_limbs(scalar)
+        kept = self.key(place, EXACT, span)
+        if self.leaf.is_nullable:
+            names = {name: exp.Null() for name in self._names}
+            kept = when(self.leaf.presence(), kept, substituted(place, names))
+        return (kept, *(self.part("s", one) for one in limbs))
+
     def finished(self, name: str, klass: Class) -> Compaction:
         """Return the compaction."""
         rows: Relation = weighted(self.leaf.relation)
@@ -134,6 +147,12 @@ class Compacting:
                 merges.append((part, "sum"))
         query = Group(rows, keys, tuple(parts), span=self.leaf.relation.span)
         return Compaction(name, query, tuple(self._keys.values()), tuple(merges), tuple(self.forced), klass)
+
+
+def bin_and_limbs(scalar: Scalar) -> tuple[Scalar, ...]:
+    """Return the bin of a float, and its limbs: 0 of null."""
+    names = ("float_bin", *(f"float_limb{number}" for number in range(len(LIMBS))))
+    return tuple(call("coalesce", call(name, scalar), literal(0)) for name in names)
 
 
 def of_row(kind: str, scalar: Scalar) -> Scalar:

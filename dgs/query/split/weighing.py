@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
@@ -14,29 +15,42 @@ from dgs.errors import InternalError
 from dgs.query.aggregates import Aggregate
 from dgs.query.errors import Span
 from dgs.query.functions import arguments_of, name_of
-from dgs.query.scalar import Scalar, call, column, literal, when
-from dgs.query.split.compaction import Compacting, deletes, of_row
+from dgs.query.scalar import Scalar, call, column, literal, type_of, when
+from dgs.query.split.compaction import Compacting, bin_and_limbs, deletes, of_row
+from dgs.query.split.exact_sums import VARIANCES
 from dgs.query.split.join_tree import Block, Leaf, leaves_used
+from dgs.query.types import Schema
 
 REPEATED = frozenset({"median", "collect", "user"})
-"""Aggregates that count how often a value comes: rows are repeated by their weight for them."""
+"""Aggregates that count how often a value comes: rows are repeated by their weight for them, and for variances without rounding."""
 
 SUPPORTED = frozenset({"arg_min", "arg_max"})
 """Aggregates that ask only whether a row is there."""
 
 
-def needs_rows(aggregates: Sequence[tuple[str, Aggregate]]) -> bool:
+def needs_rows(aggregates: Sequence[tuple[str, Aggregate]], *, is_exact: bool) -> bool:
     """Whether an aggregate needs every row, as often as it comes."""
-    return any(one.function in REPEATED and not one.distinct for _, one in aggregates)
+    repeated = REPEATED | VARIANCES if is_exact else REPEATED
+    return any(one.function in repeated and not one.distinct for _, one in aggregates)
 
 
 class Reducing:
     """Replaces what a scalar says of one compacted leaf by a key of that leaf."""
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
+    def __init__(self, block: Block, *, is_exact: bool) -> None:
+        self.block, self.is_exact = block, is_exact
         self.compacting = {leaf.number: Compacting(leaf) for leaf in block.streams}
         self._leaves = {leaf.number: leaf for leaf in block.leaves}
+
+    def is_exact_sum(self, scalar: Scalar) -> bool:
+        """Whether the sum of a scalar is one of floats that is not to be rounded."""
+        return self.is_exact and type_of(scalar, self._schema).kind == "float64"
+
+    @cached_property
+    def _schema(self) -> Schema:
+        """The columns of all leaves, as the block names them."""
+        fields = ((one.number, field) for one in self.block.leaves for field in one.relation.schema.fields)
+        return Schema(tuple((f"{number}.{name}", of) for number, (name, of) in fields))
 
     def only(self, scalar: Scalar) -> Leaf | None:
         """Return the one leaf that a scalar speaks of, if it is a stream whose weight counts."""
@@ -131,6 +145,8 @@ class Weighing:
 
     def _weighted(self, kind: str, argument: Scalar, clause: str, span: Span | None) -> Scalar:
         """Return the sum of what a row adds (see `Compacting.part`) times how often it comes."""
+        if kind == "s" and self._of.is_exact_sum(argument):
+            return self._exact(argument, clause, span)
         is_whole = self._of.only(argument) is not None or kind not in ("s", "n")
         factors = [argument] if is_whole else _factors(argument)
         owners = [leaf for leaf in map(self._of.only, factors) if leaf is not None]
@@ -141,6 +157,15 @@ class Weighing:
             return self._sum(found)
         each = of_row(kind, self._of.reduced(argument, clause, span))
         return self._sum(_times(self._of.multiplicity(), each))
+
+    def _exact(self, argument: Scalar, clause: str, span: Span | None) -> Scalar:
+        """Return the sum of floats, by the bins and limbs that are kept of them, or of what is made of several inputs."""
+        leaf = self._of.only(argument)
+        if leaf is None:
+            parts = bin_and_limbs(self._of.reduced(argument, clause, span))
+            return self._add(Aggregate("float_total", (*parts, self._of.multiplicity())))
+        parts = self._of.compacting[leaf.number].exact_parts(argument, span)
+        return self._add(Aggregate("float_total", (*parts, self._of.multiplicity([leaf]))))
 
     def _count(self, argument: Scalar, clause: str, one: Aggregate) -> Scalar:
         return call("coalesce", self._weighted("n", argument, clause, one.span), literal(0))

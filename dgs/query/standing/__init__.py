@@ -34,7 +34,7 @@ Batch = Any
 
 
 class Query:
-    """A query whose answer is kept. `schemas`: the columns of its tables, else those of their first batches.
+    """A query whose answer is kept. `schemas`: the columns of its tables, else those of their first batches. `exact`: sums of floats are rounded once.
 
     Law: `answer(merge(h(a), h(b)))` is the answer over the rows of both, for any batches, in any order.
     """
@@ -47,9 +47,11 @@ class Query:
         schemas: Mapping[str, Schema] | None = None,
         params: Mapping[str, Any] | None = None,
         require: Literal["A", "B", "C"] | None = None,
+        exact: bool = False,
     ) -> None:
         needed("duckdb", "a query")
-        self.text, self.lang, self.params, self.require = text, lang, dict(params or {}), require
+        self.text, self.lang, self.params = text, lang, dict(params or {})
+        self.require, self.exact = require, exact
         self.schemas: dict[str, Schema] = dict(schemas or {})
         self._state: State | None = None
 
@@ -62,7 +64,7 @@ class Query:
     @cached_property
     def program(self) -> QueryProgram:
         """The query as a program for `dgs.run`: its kinds are the names of the tables, and `answer`."""
-        return QueryProgram(rewritten(self.script).script, require=self.require)
+        return QueryProgram(rewritten(self.script).script, require=self.require, exact=self.exact)
 
     @property
     def state(self) -> State:
@@ -114,7 +116,7 @@ class Query:
 
     def explain(self) -> Explanation:
         """Return what the query costs to keep."""
-        return explained(self.script, require=self.require)
+        return explained(self.script, require=self.require, exact=self.exact)
 
 
 def _copied(state: State) -> State:

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from dgs.query.relation import Script
 from dgs.query.rewrite import Rewritten, Rules, rewritten
 from dgs.query.rewrite.graph_text import text_of
 from dgs.query.split import Split, split
-from dgs.query.split.compaction import Compaction
+from dgs.query.split.compaction import Compaction, deletes
 
 CLASSES = {
     "A": "the groups: an answer costs a row for each group",
@@ -32,6 +32,12 @@ CLASSES = {
 PRICE = (
     "Each batch is reduced once (h) and merged; the price of an answer follows the rows of the state, not those of the batch. "
     "Where the state has about as many rows as the streams, asking anew is cheaper."
+)
+
+
+ROUNDED = (
+    "sums of floats are rounded as rows come and go: after 1e16 + 0.1 - 1e16 the sum is 0. With `exact: true` they are those of the rows "
+    "that are there, rounded once."
 )
 
 
@@ -57,6 +63,7 @@ class Explanation:
             "compactions": [_compaction(one, self.kept.get(one.name)) for one in self.split.compactions],
             "answer": text_of(self.split.answer),
             "tables": list(self.split.tables),
+            "advice": list(self._advice()),
         }
 
     def __str__(self) -> str:
@@ -69,15 +76,32 @@ class Explanation:
         parts.append(("merge", "rows of one key become one: " + _merges(self.split)))
         parts.append(("answer", data["answer"]))
         parts.append((f"class {data['class']}", f"the state is {data['state']}.\n{PRICE}"))
+        parts += [("advice", one) for one in data["advice"]]
         return "\n\n".join(f"{title}\n{_indented(text)}" for title, text in parts)
+
+    def _advice(self) -> Iterator[str]:
+        """Yield what the query would better be asked with."""
+        kept = [one for one in self.split.compactions if deletes(one.query)]
+        sums = [
+            name
+            for one in kept
+            for name, merge in one.parts
+            if merge == "sum" and one.schema.type(name).kind == "float64"
+        ]
+        if sums:
+            yield ROUNDED
 
 
 def explained(
-    script: Script, rules: Iterable[Rules] = (), *, require: Literal["A", "B", "C"] | None = None
+    script: Script,
+    rules: Iterable[Rules] = (),
+    *,
+    require: Literal["A", "B", "C"] | None = None,
+    exact: bool = False,
 ) -> Explanation:
     """Return what a query costs to keep. Raises QueryError: of rules, Q302 for a product of streams, Q301 for a worse class."""
     found = rewritten(script, rules)
-    return Explanation(script, found, split(found.script, require=require))
+    return Explanation(script, found, split(found.script, require=require, exact=exact))
 
 
 def _compaction(one: Compaction, kept: tuple[int, int] | None) -> dict[str, Any]:
