@@ -5,6 +5,7 @@ The checked operations are written out here with Python's ints, as the definitio
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,8 @@ from dgs.compiled.lowering.loop_text import LoopText
 from dgs.compiled.lowering.python_values import LEAST, fits
 
 EXACT = 2**53
-"""Up to here every int is a float."""
+"""Up to here every int is a float. From here on every float is whole."""
+BITS = 64
 
 
 def _within(number: int) -> tuple[int, bool]:
@@ -44,8 +46,17 @@ OPERATIONS: dict[str, Any] = {
     "remainder_checked": _divided(lambda one, other: abs(one) % abs(other)),
     "exact_float": lambda number: (float(number), abs(number) > EXACT),
     "divide_checked": lambda one, other: (one / (other or 1.0), other == 0.0),
+    "float_floor_divide_checked": lambda one, other: (one // (other or 1.0), other == 0.0),
+    "float_modulo_checked": lambda one, other: (one % (other or 1.0), other == 0.0),
+    "shift_left_checked": lambda one, by: _within(one << by) if 0 <= by < BITS - 1 else (0, True),
+    "shift_right_checked": lambda one, by: (one >> max(by, 0), by < 0),
     "negated": lambda number: -number,
     "magnitude": abs,
+    "floor_of": lambda number: float(math.floor(number)) if abs(number) < EXACT else number,
+    "ceiling_of": lambda number: float(math.ceil(number)) if abs(number) < EXACT else number,
+    "nearest_of": lambda number: float(round(number)) if abs(number) < EXACT else number,
+    "whole_checked": lambda number: (int(number), False) if abs(number) < -LEAST else (0, True),
+    "root_checked": lambda number: (math.sqrt(max(number, 0.0)), number < 0),
     "inner": lambda function: function,
     "first_from": lambda times, start, stop, bound: bisect_left(times, bound, start, stop),
 }

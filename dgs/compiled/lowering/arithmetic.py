@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, PYTHON, TEXT, Refused
@@ -31,12 +32,21 @@ CHECKED = {
     ast.Mult: "multiply_checked",
     ast.FloorDiv: "floor_divide_checked",
     ast.Mod: "modulo_checked",
+    ast.LShift: "shift_left_checked",
+    ast.RShift: "shift_right_checked",
+}
+FLOATS_CHECKED = {
+    ast.Div: "divide_checked",
+    ast.FloorDiv: "float_floor_divide_checked",
+    ast.Mod: "float_modulo_checked",
 }
 BITWISE = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 OF_FLOATS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 EXACT = 2**53
 """Up to here every int is a float."""
+MOST_FACTORS = 8
+"""Up to this exponent a power of an int is a product."""
 
 
 class Arithmetic:
@@ -119,10 +129,12 @@ class Arithmetic:
         if type(op) in OF_FLOATS:
             left, right = (self.as_float(value, exactly=False) for value in (a, b))
             return Value(FLOAT, (self.named(f"{left} {OF_FLOATS[type(op)]} {right}"),))
-        if isinstance(op, ast.Div):
+        if type(op) in FLOATS_CHECKED:
             left, right = (self.as_float(value, exactly=False) for value in (a, b))
-            return Value(FLOAT, (self.checked(f"divide_checked({left}, {right})"),))
-        raise Refused(f"`{ast.unparse(node)}` of {a.type!r} and {b.type!r} is not compiled", node)
+            return Value(FLOAT, (self.checked(f"{FLOATS_CHECKED[type(op)]}({left}, {right})"),))
+        advice = ": its last digit depends on the machine, that of products and `math.sqrt` does not"
+        advice = advice if isinstance(op, ast.Pow) else ""
+        raise Refused(f"`{ast.unparse(node)}` of {a.type!r} and {b.type!r} is not compiled{advice}", node)
 
     def _of_ints(self, node: ast.AST, op: ast.operator, a: Value, b: Value) -> Value:
         if type(op) in CHECKED:
@@ -132,6 +144,10 @@ class Arithmetic:
         if isinstance(op, ast.Div):
             left, right = (self.as_float(value, exactly=True) for value in (a, b))
             return Value(FLOAT, (self.checked(f"divide_checked({left}, {right})"),))
+        if isinstance(op, ast.Pow) and b.is_known and 0 <= b.constant <= MOST_FACTORS:
+            return reduce(
+                lambda one, _: self._of_ints(node, ast.Mult(), one, a), range(b.constant), constant(1)
+            )
         raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
 
     def unary(self, node: ast.AST, op: ast.unaryop, value: Value) -> Value:

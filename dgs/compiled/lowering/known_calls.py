@@ -1,44 +1,97 @@
-"""Lowering calls of what Python brings along: `min`, `max`, `abs`, `float`, `bool`, classes of named tuples, and their `_replace`."""
+"""Lowering calls of what Python brings along: functions of numbers, classes of named tuples, and their `_replace`."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import math
+from collections.abc import Callable
+from functools import reduce
+from types import BuiltinFunctionType
 from typing import Any
 
 from dgs.compiled.lowering.expressions import Expressions
 from dgs.compiled.lowering.method_source import is_known
-from dgs.compiled.lowering.value_types import FLOAT, INT, NUMBERS, PYTHON, Refused, is_named_tuple
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NUMBERS, PYTHON, TEXT, Refused, is_named_tuple
 from dgs.compiled.lowering.values import Value, constant, tuple_value
+
+WHOLE = {math.floor: "floor_of", math.ceil: "ceiling_of", math.trunc: "", int: "", round: "nearest_of"}
+"""Functions that make an int of a number, and the operation that finds the whole float next to it. Cutting it off needs none."""
+TESTS = {math.isnan: "{0} != {0}", math.isinf: "magnitude({0}) == INFINITY", math.isfinite: "magnitude({0}) < INFINITY"}  # fmt: skip
+"""Functions that test a float."""
 
 
 class KnownCalls(Expressions):
-    """Lowers calls of builtins and of classes of named tuples."""
+    """Lowers calls of builtins, of `math`, and of classes of named tuples."""
 
     def _call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "_replace":
             return self._replaced(node, self.expression(node.func.value))
-        name = ast.unparse(node.func)
+        refused = Refused(f"a call of `{ast.unparse(node.func)}` is not compiled", node)
         try:
             of = self.expression(node.func)
         except Refused:
-            raise Refused(f"a call of `{name}` is not compiled", node) from None
+            raise refused from None
         if of.type != PYTHON or any(isinstance(one, ast.Starred) for one in node.args):
-            raise Refused(f"a call of `{name}` is not compiled", node)
+            raise refused
         if is_named_tuple(of.constant):
             return self._named_tuple(node, of.constant)
         values = [self.expression(argument) for argument in node.args]
-        if not node.keywords:
-            if of.constant in (builtins.min, builtins.max) and len(values) > 1:
-                return self._extreme(node, values, ">" if of.constant is builtins.max else "<")
-            if of.constant is builtins.abs and len(values) == 1:
-                return self._absolute(self.number(values[0], node))
-            if of.constant is builtins.float and len(values) == 1:
-                number = self.number(values[0], node)
-                return Value(FLOAT, (self.named(self.as_float(number, exactly=False)),))
-            if of.constant is builtins.bool and len(values) == 1:
-                return self.truth(values[0], node)
-        raise Refused(f"a call of `{name}` is not compiled", node)
+        is_plain = type(of.constant) in (BuiltinFunctionType, type) and not node.keywords
+        found = self._of_function(node, of.constant, values) if is_plain and values else None
+        if found is None:
+            raise refused
+        return found
+
+    def _of_function(self, node: ast.Call, of: Callable[..., Any], values: list[Value]) -> Value | None:
+        """Return what a function gives for some values. None if it is not compiled."""
+        first, *others = values
+        if of in (min, max, sum) and not others and first.type.name == "tuple" and first.parts:
+            first, *others = first.parts
+            if of is sum:
+                return self._sum(node, [first, *others])
+        if of in (min, max) and others:
+            return self._extreme(node, [first, *others], ">" if of is builtins.max else "<")
+        if of is divmod and len(others) == 1:
+            parts = [self.binary(node, op, first, others[0]) for op in (ast.FloorDiv(), ast.Mod())]
+            return tuple_value(parts)
+        return None if others else self._of_one(node, of, first)
+
+    def _of_one(self, node: ast.Call, of: Callable[..., Any], value: Value) -> Value | None:
+        """Return what a function gives for one value. None if it is not compiled."""
+        if of is len and value.type.name == "tuple":
+            return constant(len(value.parts))
+        if of is bool:
+            return self.truth(value, node)
+        if of in WHOLE:
+            return self._whole(self.number(value, node), WHOLE[of])
+        if of is abs:
+            return self._absolute(self.number(value, node))
+        return self._of_float(node, of, value) if of in (*TESTS, float, math.fabs, math.sqrt) else None
+
+    def _of_float(self, node: ast.Call, of: Callable[..., Any], value: Value) -> Value:
+        """Return what a function gives for one value that it takes as a float."""
+        if of is float and value.is_known and value.type == TEXT:
+            return constant(_read(value.constant), node)
+        text = self.named(self.as_float(self.number(value, node), exactly=False))
+        if of in TESTS:
+            return Value(BOOL, (self.named(TESTS[of].format(text)),))
+        if of is math.sqrt:
+            return Value(FLOAT, (self.checked(f"root_checked({text})"),))
+        return Value(FLOAT, (text if of is float else self.named(f"magnitude({text})"),))
+
+    def _sum(self, node: ast.AST, values: list[Value]) -> Value:
+        if any(value.type not in (INT, BOOL) for value in values):
+            raise Refused(
+                "sum is compiled for ints: how it adds floats depends on the version of Python", node
+            )
+        return reduce(lambda one, other: self.binary(node, ast.Add(), one, other), values, constant(0))
+
+    def _whole(self, value: Value, operation: str) -> Value:
+        if value.type == INT:
+            return value
+        (text,) = value.scalars
+        return Value(INT, (self.checked(f"whole_checked({f'{operation}({text})' if operation else text})"),))
 
     def _named_tuple(self, node: ast.Call, of: Any) -> Value:
         given = {name: self.expression(one) for name, one in zip(of._fields, node.args, strict=False)}
@@ -77,3 +130,11 @@ class KnownCalls(Expressions):
             return Value(FLOAT, (self.named(f"magnitude({text})"),))
         minus = self.checked(f"subtract_checked(i64(0), {text})")
         return Value(INT, (self.named(f"{text} if {text} >= 0 else {minus}"),))
+
+
+def _read(text: str) -> float:
+    """Return the float that a text stands for, such as "inf". Raises Refused."""
+    try:
+        return float(text)
+    except ValueError:
+        raise Refused(f"float({text!r}) raises") from None

@@ -12,7 +12,7 @@ from dgs.compiled.lowering.value_types import Refused
 
 STORED = {"i8": INT, "i4": "i32", "f8": FLOAT, "?": "i8"}
 """The types of the elements of columns in memory."""
-OF_INTS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.RShift: "ashr"}  # fmt: skip
+OF_INTS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.RShift: "ashr", ast.LShift: "shl"}  # fmt: skip
 OF_FLOATS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul"}
 OF_BOOLS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 COMPARED = {ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"), ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"), ast.GtE: ("sge", "oge")}  # fmt: skip

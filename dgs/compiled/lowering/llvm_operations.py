@@ -21,7 +21,11 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "exact_float": ((INT,), (FLOAT, BOOL)),
     "divide_checked": ((FLOAT, FLOAT), (FLOAT, BOOL)),
     "negated": ((FLOAT,), (FLOAT,)),
-    "magnitude": ((FLOAT,), (FLOAT,)),
+    "remainder_of": ((FLOAT, FLOAT), (FLOAT,)),
+    "sign_of": ((FLOAT, FLOAT), (FLOAT,)),
+    "whole_checked": ((FLOAT,), (INT, BOOL)),
+    "root_checked": ((FLOAT,), (FLOAT, BOOL)),
+    **dict.fromkeys(("magnitude", "floor_of", "ceiling_of", "nearest_of"), ((FLOAT,), (FLOAT,))),
 }
 """By the name of an operation: the types that it takes, and those that it returns."""
 
@@ -66,7 +70,8 @@ MODULO = """%moved = add i64 %rest, %by
 REMAINDER = "%value = add i64 %rest, 0"
 
 OF_FLOATS = f"""
-declare double @llvm.fabs.f64(double)
+declare double @llvm.sqrt.f64(double)
+declare double @llvm.copysign.f64(double, double)
 define internal {FLOAT_PAIR} @exact_float(i64 %a) alwaysinline nounwind {{
   %value = sitofp i64 %a to double
   %is_more = icmp sgt i64 %a, {EXACT}
@@ -88,11 +93,44 @@ define internal double @negated(double %a) alwaysinline nounwind {{
   %value = fneg double %a
   ret double %value
 }}
-define internal double @magnitude(double %a) alwaysinline nounwind {{
-  %value = call double @llvm.fabs.f64(double %a)
+define internal double @remainder_of(double %a, double %b) alwaysinline nounwind {{
+  %value = frem double %a, %b
   ret double %value
 }}
+define internal double @sign_of(double %a, double %b) alwaysinline nounwind {{
+  %value = call double @llvm.copysign.f64(double %a, double %b)
+  ret double %value
+}}
+define internal {PAIR} @whole_checked(double %a) alwaysinline nounwind {{
+  %size = call double @llvm.fabs.f64(double %a)
+  %fits = fcmp olt double %size, {2.0**63}
+  %some = select i1 %fits, double %a, double 0.0
+  %value = fptosi double %some to i64
+  %deviates = xor i1 %fits, true
+  %first = insertvalue {PAIR} undef, i64 %value, 0
+  %both = insertvalue {PAIR} %first, i1 %deviates, 1
+  ret {PAIR} %both
+}}
+define internal {FLOAT_PAIR} @root_checked(double %a) alwaysinline nounwind {{
+  %deviates = fcmp olt double %a, 0.0
+  %some = select i1 %deviates, double 0.0, double %a
+  %value = call double @llvm.sqrt.f64(double %some)
+  %first = insertvalue {FLOAT_PAIR} undef, double %value, 0
+  %both = insertvalue {FLOAT_PAIR} %first, i1 %deviates, 1
+  ret {FLOAT_PAIR} %both
+}}
 """
+
+
+def _of_float(name: str, operation: str) -> str:
+    """Return an operation on a float that LLVM has."""
+    return f"""
+declare double @llvm.{operation}.f64(double)
+define internal double @{name}(double %a) alwaysinline nounwind {{
+  %value = call double @llvm.{operation}.f64(double %a)
+  ret double %value
+}}"""
+
 
 OPERATIONS = "".join(
     [
@@ -102,12 +140,16 @@ OPERATIONS = "".join(
         _dividing("floor_divide_checked", QUOTIENT),
         _dividing("modulo_checked", MODULO),
         _dividing("remainder_checked", REMAINDER),
+        _of_float("magnitude", "fabs"),
+        _of_float("floor_of", "floor"),
+        _of_float("ceiling_of", "ceil"),
+        _of_float("nearest_of", "rint"),
         OF_FLOATS,
     ]
 )
 """The text of all operations."""
 
-FIRST_FROM = '''
+IN_WORDS = '''
 def first_from(times, start, stop, bound):
     """Return the first row from `start` on, up to `stop`, whose time is not below a bound: in steps that double, then by halves."""
     low = start
@@ -125,5 +167,48 @@ def first_from(times, start, stop, bound):
         else:
             high = middle
     return low
+
+
+def shift_left_checked(number, by):
+    """Return a number times a power of two."""
+    deviates = by < 0 or by > 62
+    bits = 0 if deviates else by
+    shifted = number << bits
+    return shifted, deviates or (shifted >> bits) != number
+
+
+def shift_right_checked(number, by):
+    """Return a number divided by a power of two, rounded down."""
+    bits = 63 if by < 0 or by > 63 else by
+    return number >> bits, by < 0
+
+
+def float_modulo_checked(number, by):
+    """Return the remainder, with the sign of the divisor."""
+    is_zero = by == 0.0
+    divisor = 1.0 if is_zero else by
+    rest = remainder_of(number, divisor)
+    if rest == 0.0:
+        rest = sign_of(0.0, divisor)
+    elif (divisor < 0.0) != (rest < 0.0):
+        rest = rest + divisor
+    return rest, is_zero
+
+
+def float_floor_divide_checked(number, by):
+    """Return the quotient, rounded down: by way of the remainder, as Python does it."""
+    is_zero = by == 0.0
+    divisor = 1.0 if is_zero else by
+    rest = remainder_of(number, divisor)
+    quotient, _ = divide_checked(number - rest, divisor)
+    if rest != 0.0 and (divisor < 0.0) != (rest < 0.0):
+        quotient = quotient - 1.0
+    whole = floor_of(quotient)
+    if quotient - whole > 0.5:
+        whole = whole + 1.0
+    if quotient == 0.0:
+        exact, _ = divide_checked(number, divisor)
+        whole = sign_of(0.0, exact)
+    return whole, is_zero
 '''
-"""A function that loops over several lanes call, in the words of a loop."""
+"""Functions that loops call, in the words of a loop."""

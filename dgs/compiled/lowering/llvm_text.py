@@ -16,7 +16,7 @@ import ast
 from collections.abc import Sequence
 
 from dgs.compiled.lowering.llvm_function import LlvmFunction, returned_type
-from dgs.compiled.lowering.llvm_operations import BOOL, FIRST_FROM, INT, OPERATIONS, VALUES
+from dgs.compiled.lowering.llvm_operations import BOOL, IN_WORDS, INT, OPERATIONS, VALUES
 from dgs.compiled.lowering.value_types import Refused
 
 ENTRY = "@entry("
@@ -33,7 +33,7 @@ def llvm_text(text: str, arguments: Sequence[str], scalars: Sequence[str]) -> st
     names = [of.rpartition(":")[2] for of in arguments]
     types = [INT if of == "int" else f"*{of}" for of in names]
     types += [VALUES[of] for of in scalars]
-    functions = Functions(FIRST_FROM + text)
+    functions = Functions(IN_WORDS + text)
     parts = functions.made("loop", tuple(types))
     return "\n".join([OPERATIONS, *functions.texts, *_entry(types, parts), ""])
 

@@ -7,7 +7,7 @@ import inspect
 import linecache
 from collections.abc import Iterator
 from functools import lru_cache
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from dgs.compiled.lowering.value_types import Refused, is_named_tuple
@@ -149,8 +149,8 @@ class Surroundings:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is a function or a bound method of Python, or an object whose attributes are looked up in the usual way."""
-    if isinstance(value, (FunctionType, MethodType)):
+    """Whether a value is a function, or a bound method of Python, or an object whose attributes are looked up in the usual way."""
+    if isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):
         return True
     of: Any = type(value)
     if value is MISSING or callable(value) or hasattr(of, "__getattr__") or hasattr(of, "__get__"):

@@ -34,7 +34,7 @@ def program_of(text):
     """Return an object of the class `P` in a text, whose source Python finds. `A`, `B`: kinds."""
     name = f"<program {next(NUMBERS)}>"
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    space = {"dgs": dgs, "A": dgs.kind("a"), "B": dgs.kind("b"), "__name__": __name__}
+    space = {"dgs": dgs, "math": math, "A": dgs.kind("a"), "B": dgs.kind("b"), "__name__": __name__}
     exec(compile(text, name, "exec", dont_inherit=True), space)
     return space["P"]()
 

@@ -35,29 +35,21 @@ OF_NUMBERS = [
     "x + y", "x - y", "x * y", "x / y", "x < y", "x <= y", "x > y", "x >= y", "x == y", "x != y", "-x", "+x", "abs(x)",
     "float(x)", "bool(x)", "not x", "x if x > y else None", "x != 0 and y > 0", "x == 1 or y < 0", "x < y < 3", "x == y == x",
     "(x, y, 1, 'text')", "{'x': x, 'sum': x + y, 'one': 1.5}", "-(-x)", "x * 2 - y", "(x > y) + 1", "(x > y) & (y > 0)",
+    "int(x)", "round(x)", "math.floor(x)", "math.ceil(x)", "math.trunc(x)", "math.sqrt(x)", "math.fabs(x)", "math.isnan(x)",
+    "math.isinf(x)", "math.isfinite(y)", "x // y", "x % y", "divmod(x, y)", "len((x, y))",
 ]  # fmt: skip
 OF_ONE_TYPE = ["min(x, y)", "max(x, y)", "min(y, x, y)", "y if x else x"]
 OF_INTS = [
-    "x // y",
-    "x % y",
-    "x % y == 0",
-    "x % y != 0",
-    "x % 7",
-    "x // -3",
-    "x % -5",
-    "x & y",
-    "x | y",
-    "x ^ y",
-    "~x",
-    "x % 1000 == 7",
-]
+    "x % y == 0", "x % y != 0", "x % 7", "x // -3", "x % -5", "x & y", "x | y", "x ^ y", "~x", "x % 1000 == 7", "x ** 2", "x ** 3",
+    "x ** 0", "x << 3", "x >> 3", "x << y if abs(y) < 80 else 0", "x >> y", "sum((x, y, 1))", "max((x, y))",
+]  # fmt: skip
 CASES = {
     "int, int": (INTS, INTS, [*OF_NUMBERS, *OF_ONE_TYPE, *OF_INTS]),
     "int, float": (INTS, FLOATS, OF_NUMBERS),
     "float, int": (FLOATS, INTS, OF_NUMBERS),
     "float, float": (FLOATS, FLOATS, [*OF_NUMBERS, *OF_ONE_TYPE]),
-    "bool, int": (BOOLS, INTS, [*OF_NUMBERS, "x & y", "x // y", "x % y"]),
-    "bool, bool": (BOOLS, BOOLS, [*OF_NUMBERS, *OF_ONE_TYPE, "x & y", "x | y", "x ^ y", "x // y", "x % y"]),
+    "bool, int": (BOOLS, INTS, [*OF_NUMBERS, "x & y", "x << 2"]),
+    "bool, bool": (BOOLS, BOOLS, [*OF_NUMBERS, *OF_ONE_TYPE, "x & y", "x | y", "x ^ y"]),
 }
 
 
@@ -76,7 +68,19 @@ QUICK = {
         "x < y < 3",
     ],
     "int, float": ["x + y", "x / y", "x < y", "x == y", "x if x > y else None"],
-    "float, float": ["x * y", "x / y", "-x", "abs(x)", "max(x, y)", "x != y", "not x"],
+    "float, float": [
+        "x * y",
+        "x / y",
+        "-x",
+        "abs(x)",
+        "max(x, y)",
+        "x != y",
+        "not x",
+        "x // y",
+        "x % y",
+        "round(x)",
+        "math.sqrt(x)",
+    ],
     "bool, int": ["x + y", "x & y", "(x, y, 1, 'text')", "x == 1 or y < 0"],
 }
 """The operators that are tested in machine code by `make test`: each takes 0.05 s."""
