@@ -135,6 +135,7 @@ class Inner(Worker):
             if fitting <= 0:
                 return
             self._held.popleft()
+            self.mailbox.moved.add(entry.lane)
             if fitting < len(entry):
                 self._held.appendleft(entry.cut(fitting, len(entry)))
             yield entry.cut(0, fitting)
@@ -226,9 +227,10 @@ class Inner(Worker):
     def _relay(self) -> Iterator[Effect]:
         """Relay to the children the frontier of each lane. R3: after the join requests, which are below these frontiers."""
         news = []
-        for lane, told in self._relayed.items():
+        moved, self.mailbox.moved = sorted(self.mailbox.moved), set()
+        for lane in moved:
             below = self._unsent(lane)
-            if below > told:
+            if below > self._relayed[lane]:
                 news.append((lane, below))
                 self._relayed[lane] = below
         if news:
@@ -254,6 +256,8 @@ class Inner(Worker):
         for lane, told in self._relayed.items():
             if told > self._unsent(lane):
                 yield f"children were told that lane {lane} is at {told}, but it is at {self._unsent(lane)}"
+            if told < self._unsent(lane) and lane not in self.mailbox.moved:
+                yield f"children were not told that lane {lane} is at {self._unsent(lane)}"
 
     def _broken_order(self, released: list[Synchronisation]) -> Iterator[str]:
         """Yield the lanes whose events are out of order across those in flight, those held and the mailbox."""

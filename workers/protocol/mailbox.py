@@ -38,8 +38,14 @@ class Mailbox:
         self._heads = dict.fromkeys(self.own, END)
         self._requests: deque[JoinRequest] = deque()
         self._answered = 0  # how many requests of the first entry have been taken
+        self._asked = dict.fromkeys(
+            ordered, END
+        )  # the key of the first join request of an ancestor's lane that waits here
         self._groups = _groups(self.own, ordered)
         self.nbytes = 0
+        self.moved = set(
+            self._frontier
+        )  # lanes that something came to or was taken from; a parent empties it when it relays
         self._validated: dict[int, tuple[OrderKey, OrderKey]] = {}
 
     def offer(self, lane: int, batch: EventBatch) -> None:
@@ -55,6 +61,7 @@ class Mailbox:
         self._events[lane].append(batch)
         last = batch.key(len(batch) - 1)
         self._frontier[lane] = OrderKey(last.ts, last.rank, last.seq + 1)
+        self.moved.add(lane)
         self.nbytes += batch.nbytes
 
     def request(self, request: JoinRequest) -> None:
@@ -63,18 +70,21 @@ class Mailbox:
             raise InternalError(problem=f"join request {request.number} after {self._requests[-1].number}")
         self._requests.append(request)
         if request.lane is not None and request.keys is not None:
+            if self._asked[request.lane] == END:
+                self._asked[request.lane] = request.keys.key(0)
             self.advance(request.lane, request.keys.key(len(request) - 1))
 
     def advance(self, lane: int, frontier: OrderKey) -> None:
         """Note that everything of `lane` below `frontier` has arrived. Frontiers never go back."""
         self._frontier[lane] = max(self._frontier[lane], frontier)
+        self.moved.add(lane)
 
     def below(self, lane: int) -> OrderKey:
         """Return the key below which nothing of `lane` is left here: its first event or join request, else its frontier.
 
         A parent relays this key to its children, and a checkpoint has it as the position of an own lane.
         """
-        return min(self._frontier[lane], self._heads.get(lane, END), self._asked(lane))
+        return min(self._frontier[lane], self._heads.get(lane, END), self._asked[lane])
 
     def frontier(self, lane: int) -> OrderKey:
         """Return the key below which everything of `lane` has arrived."""
@@ -137,6 +147,9 @@ class Mailbox:
         if self._answered == len(front):
             self._requests.popleft()
             self._answered = 0
+        if front.lane is not None:
+            self._asked[front.lane] = self._first_asked(front.lane)
+            self.moved.add(front.lane)
         return front.cut(done, done + ready)
 
     @property
@@ -147,11 +160,10 @@ class Mailbox:
     def _bound(self, lane: int, beside_events: bool) -> OrderKey:
         """Return the highest key before which nothing of `lane` is missing or waiting here."""
         if beside_events:
-            return min(self._frontier[lane], self._asked(lane))
+            return min(self._frontier[lane], self._asked[lane])
         return self.below(lane)
 
-    def _asked(self, lane: int) -> OrderKey:
-        """Return the key of the first join request of an ancestor's lane that waits here, END if there is none."""
+    def _first_asked(self, lane: int) -> OrderKey:
         first = self._answered
         for request in self._requests:
             if request.lane == lane and request.keys is not None:
@@ -188,7 +200,7 @@ class Mailbox:
         limits = dict.fromkeys(self.own, END)
         for lane in busy:
             for other in self._ordered[lane]:
-                limits[lane] = min(limits[lane], self._frontier[other], self._asked(other))
+                limits[lane] = min(limits[lane], self._frontier[other], self._asked[other])
         changed = len(busy) > 1
         while changed:
             changed = False
@@ -234,6 +246,7 @@ class Mailbox:
                 self.nbytes -= queue.popleft().nbytes
                 start = 0
         self._start[lane] = start
+        self.moved.add(lane)
         self._heads[lane] = queue[0].key(start) if queue else END
         return taken
 
@@ -281,6 +294,9 @@ class Mailbox:
                 yield f"request {request.number} is for lane {request.lane}, which is no ancestor's"
             elif request.keys.key(len(request) - 1) > self._frontier[request.lane]:
                 yield f"request {request.number} is above the frontier of its lane {request.lane}"
+        for lane, asked in self._asked.items():
+            if asked != self._first_asked(lane):
+                yield f"lane {lane}: {asked} is not the key of its first join request"
 
 
 def _groups(own: tuple[int, ...], ordered: Mapping[int, tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -79,7 +79,9 @@ MAILBOX: list[tuple[Spoil, str]] = [
     (lambda box: box._frontier.update({1: OrderKey(6, 0, 0)}), "is above the frontier of its lane"),
     (lambda box: box._frontier.update({1: BEGIN}), "lane 1 went back"),
     (lambda box: box._requests.clear(), "1 requests of the first entry count as answered"),
-    (lambda box: setattr(box, "_answered", 0), "lane 1 went back"),
+    (lambda box: setattr(box, "_answered", 0), "is not the key of its first join request"),
+    (lambda box: box._asked.update({1: END}), "is not the key of its first join request"),
+    (lambda box: box._asked.update({1: BEGIN}), "lane 1 went back"),
     (lambda box: renumbered(box, 4, 1), "request 4 comes after 1"),
     (lambda box: renumbered(box, 3, 0), "is for lane 0, which is no ancestor's"),
 ]
@@ -149,6 +151,7 @@ INNER: list[tuple[Spoil, str]] = [
     (lambda inner: inner._pending._states["leaf1"].append(0), "there are 1 states of leaf1, not 0"),
     (lambda inner: inner._pending._marks["leaf0"].clear(), "the positions of leaf0"),
     (lambda inner: inner._relayed.update({0: END}), "children were told that lane 0"),
+    (lambda inner: inner._relayed.update({0: BEGIN}), "children were not told that lane 0"),
     (lambda inner: inner.mailbox._frontier.update({0: BEGIN}), "is still to come"),
     (release_twice, "is released after"),
 ]

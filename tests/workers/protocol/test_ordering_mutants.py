@@ -60,7 +60,7 @@ def releases_past_events_that_stay(patch: pytest.MonkeyPatch) -> None:
         limits = original(box)
         for lane in box.own:
             near = box._ordered[lane]
-            limits[lane] = min((min(box._frontier[o], box._asked(o)) for o in near), default=END)
+            limits[lane] = min((min(box._frontier[o], box._asked[o]) for o in near), default=END)
         return limits
 
     patch.setattr(Mailbox, "_limits", without_the_others)
@@ -72,7 +72,7 @@ def releases_past_requests(patch: pytest.MonkeyPatch) -> None:
 
     def as_if_none_was_asked(box: Mailbox) -> dict[int, OrderKey]:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(box, "_asked", lambda _: END)
+            inner.setattr(box, "_asked", dict.fromkeys(box._asked, END))
             return original(box)
 
     patch.setattr(Mailbox, "_limits", as_if_none_was_asked)
