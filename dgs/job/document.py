@@ -41,6 +41,7 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
+from ruamel.yaml.reader import ReaderError
 
 from dgs.errors import PlanFileError
 from dgs.errors.hidden_values import hide
@@ -56,6 +57,20 @@ OTHER_FILES = dict.fromkeys((".sql", ".pig", ".mrql"), QUERY) | {
 """What a file is that is no plan file, by its extension, and what to do with it."""
 
 MAX_BYTES = 4 * 2**20
+REMEDIES = (
+    ("unexpected end of stream", ": close this quotation mark", True),
+    ("got '<stream end>'", ": close this bracket", True),
+    ("character '\\t'", ": indent with blanks, not with tabs", False),
+    ("that cannot start any token", ": put text that begins so in quotes", False),
+    (
+        "mapping values are not allowed",
+        ": put text with ': ' in it in quotes, and indent keys as those beside them",
+        False,
+    ),
+    ("expected <block end>", ": indent the keys and items beside each other alike", False),
+)
+"""What to do about YAML that cannot be read: part of the parser's sentence, the remedy, and whether the place is where it opens."""
+
 MAX_DEPTH = 200
 
 _NUMBER_OR_WORD: tuple[tuple[str, Callable[[str], Any]], ...] = (
@@ -133,11 +148,25 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
         events = iter(YAML(typ="safe", pure=True).parse(StringIO(text)))
         data = builder.document(events)
     except YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        raise PlanFileError(where=where, problem=f"not valid YAML: {problem}") from None
+        raise _not_yaml(error, text, name) from None
     return Document(name, data, builder.keys, builder.values, builder.references)
+
+
+def _not_yaml(error: YAMLError, text: str, name: str) -> PlanFileError:
+    """Return the error to raise for text that YAML does not read, with a remedy for the usual mistakes."""
+    if isinstance(error, ReaderError):
+        before = text[: error.position]
+        line, column = before.count("\n"), len(before) - before.rfind("\n") - 1
+        problem = (
+            f"the character {text[error.position]!r} may stand there only as an escape, in double quotes"
+        )
+        return PlanFileError(where=f"{name}:{line + 1}:{column + 1}", problem=f"not valid YAML: {problem}")
+    problem = getattr(error, "problem", None) or str(error)
+    remedy, is_open = next((found for part, *found in REMEDIES if part in problem), ("", False))
+    marks = [getattr(error, one, None) for one in ("problem_mark", "context_mark")]
+    mark = next(filter(None, reversed(marks) if is_open else marks), None)
+    where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+    return PlanFileError(where=where, problem=f"not valid YAML: {problem}{remedy}")
 
 
 def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:

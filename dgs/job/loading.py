@@ -162,7 +162,7 @@ def load_callable(ref: str, base_dir: Path) -> Any:
     Raises ProgramImportError if there is no such file, module or name, or the module raises.
     """
     source, colon, name = ref.rpartition(":")
-    if not colon or not source or not name:
+    if not colon or not source or not name or "\0" in ref:
         raise _failure(ref, f"it names no object inside of the module. {SPELLING}")
     module = _from_file(ref, base_dir / source) if source.endswith(".py") else _by_name(ref, source, base_dir)
     found: Any = module

@@ -44,7 +44,7 @@ class RuntimeConfig(Section):
     """
 
     kind: Literal["ray", "local", "spark"] = "ray"
-    hosts: Count | None = Field(default=None, ge=1)
+    hosts: Count | None = Field(default=None, ge=1, le=1024)
     fewer_hosts: Literal["go_on", "wait"] = "go_on"
     address: str = "local"
     transport: Literal["direct", "ray"] = "direct"

@@ -145,6 +145,8 @@ def local_path(path: str) -> str:
     Traceback (most recent call last):
     ValueError: 'file:/out' is an address, and a path in the file system is needed: '/out'
     """
+    if "\0" in path:
+        raise ValueError(f"{path[:30]!r} has a NUL byte, which no path in a file system has")
     found = _ADDRESS.match(path)
     if found is None:
         if (

@@ -173,6 +173,8 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
         places = places_of(job)
         held.enter_context(claim(places))
         for path, sink in _databases(job):
+            if path.is_dir():
+                raise OutputUnwritableError(path=path, problem="it is a directory, and a database is a file")
             with refusing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
             lock = path.with_name(f".{path.name}-{sink.details.table}.lock")

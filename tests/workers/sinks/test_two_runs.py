@@ -138,6 +138,13 @@ def test_two_sinks_of_a_plan_on_one_table_are_refused(plan):
         dgs.run(plan("plan.yaml", ", ".join(TABLE)))
 
 
+@pytest.mark.parametrize("path", ["/", ".", "folder"])
+def test_a_directory_is_no_database(plan, tmp_path, path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputUnwritableError, match="it is a directory, and a database is a file"):
+        dgs.run(plan("plan.yaml", f"{{sqlite: {{path: {path}}}}}"))
+
+
 def linked(tmp_path, how):
     """Make another name for what a sink writes, and return what a source reads by it."""
     if how == "directory":

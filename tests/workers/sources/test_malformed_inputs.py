@@ -5,6 +5,7 @@ import decimal
 import gzip
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -219,6 +220,13 @@ def test_a_wrong_cell_is_named_at_its_line_and_column(tmp_path, monkeypatch, *, 
         events(stream({"csv": options}, payload=["c", "d"]), base_dir=tmp_path)
     assert (caught.value.row, caught.value.line) == (bad, lines[bad])
     assert caught.value.problem.startswith("column 'd': invalid value 'wrong'")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_pipe_among_the_inputs_is_named_and_not_waited_for(tmp_path, form):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidError, match=r"pipe: it is a pipe, .*; copy what it gives into a file"):
+        events(stream({form: {"path": "pipe"}}), base_dir=tmp_path)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])

@@ -400,6 +400,12 @@ def test_port_that_is_taken_is_a_resource_error(tmp_path):
         opened(config(socket={"port": taken.getsockname()[1]}), base_dir=tmp_path, time=LIVE)
 
 
+@pytest.mark.parametrize("host", ["ü" * 70, "a..b", "no host"])
+def test_host_that_is_none_is_a_resource_error(tmp_path, host):
+    with pytest.raises(ResourceError, match="cannot listen on "):
+        opened(config(socket={"port": 0, "host": host}), base_dir=tmp_path, time=LIVE)
+
+
 def test_only_the_host_of_the_first_split_listens(tmp_path):
     other = opened(config(split=2), base_dir=tmp_path, unit="ms", time=LIVE, streams=["s/1"])
     assert not (tmp_path / "log").exists()

@@ -66,10 +66,10 @@ def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
     found = [Path(name) for name in names]
     others = [one for one in found if not one.is_file()]
     if others and "**" not in path:
-        what = "a directory" if others[0].is_dir() else "no regular file"
-        raise MissingInputError(
-            stream=stream, path=others[0], hint=f": it is {what}; name its files, such as {others[0]}/*"
-        )
+        hint = f"it is a directory; name its files, such as {others[0] / '*'}"
+        if not others[0].is_dir():
+            hint = "it is a pipe, a device or a socket; copy what it gives into a file, or send it to a `socket` source"
+        raise MissingInputError(stream=stream, path=others[0], hint=f": {hint}")
     if not found or len(others) == len(found):
         raise MissingInputError(stream=stream, path=whole, hint=_nearest(whole))
     return tuple(one for one in found if one not in others)
