@@ -231,6 +231,70 @@ def emit_after_its_method(a):
     return keyed(a).apply(EmitsLate())
 
 
+class EmitsItsState(KeyedOrdered):
+    """Its outputs are one list, which is empty in the end."""
+
+    def initial_state(self):
+        return []
+
+    def on_item(self, state, key, value, emit):
+        state.append(value)
+        emit(state)
+        return state
+
+    def on_marker(self, state, key, at, emit):
+        state.clear()
+        return state
+
+
+@wrong("F24")
+def state_emitted_and_changed(a):
+    return keyed(a).apply(EmitsItsState())
+
+
+class EmitsNoKey(KeyedUnordered):
+    monoid = SUM
+
+    def initial_state(self):
+        return 0
+
+    def update_state(self, state, found):
+        return state + found
+
+    def on_marker(self, state, key, at, emit):
+        emit(state)
+
+
+@wrong("F24")
+def unordered_step_that_emits_no_key(a):
+    return keyed(a).apply(EmitsNoKey())
+
+
+SEEN = set()
+
+
+@wrong("F21")
+def values_not_seen_by_the_process(a):
+    def unseen(_, value):
+        is_new = value not in SEEN
+        SEEN.add(value)
+        return is_new
+
+    return a.filter(unseen)
+
+
+class EmitsACopy(EmitsItsState):
+    def on_item(self, state, key, value, emit):
+        state.append(value)
+        emit(list(state))
+        return state
+
+
+@right()
+def copies_of_the_state(a):
+    return keyed(a).apply(EmitsACopy())
+
+
 @right()
 def columns_of_the_same_filter(a):
     return a.filter(lambda _, v: v > 3, columns=lambda _, v: v > 3).key_by(lambda _, v: 0).aggregate(COUNT)

@@ -18,7 +18,7 @@ from dgs.flow.definition import Flow
 from dgs.flow.denotation import Block, Denotation, Inputs, Item
 from dgs.flow.flow_graph import Node
 from dgs.flow.mistakes import FlowError, Mistake
-from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, fold_template
+from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, Template, fold_template
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.user_code import shown
@@ -67,6 +67,10 @@ class Trial:
         """The time of the last marker; None without a clock or rows."""
         return self._meaning.ends[-1] if self._meaning.ends else None
 
+    def first(self, node: Node) -> list[Block]:
+        """Return what a step gave when it was called first."""
+        return self._blocks(node)
+
     def given(self, node: Node, inputs: list[list[Block]]) -> list[Block]:
         """Return what a step gives for blocks of its inputs."""
         return self._meaning.given(node, deepcopy(inputs))
@@ -83,7 +87,7 @@ def order_of_items(trial: Trial) -> Iterator[Mistake]:
     fix = "Let it depend on the key and the value only; a join of a monoid must be commutative, so complete ties"
     for node, inputs in trial.nodes():
         in_order = _needs_order(trial, node)
-        expected = trial.given(node, inputs)
+        expected = trial.first(node)
         if not _same(trial, in_order, expected, again := trial.given(node, inputs)):
             problem = "gives something else when it gets the same items again"
             yield trial.mistake("F21", node, problem, _told(expected), _told(again), fix)
@@ -228,7 +232,7 @@ def law_of_skipping(trial: Trial) -> Iterator[Mistake]:
 
 
 def calls_of_emit(trial: Trial) -> Iterator[Mistake]:
-    """F24: a template calls emit before it returns, and an ordered one with a value alone, because its key stays."""
+    """F24: a template calls emit before it returns, an ordered one with a value alone, because its key stays, and changes no value afterwards."""
     for node, (blocks, *_) in trial.nodes():
         step = node.step
         template = (
@@ -236,40 +240,52 @@ def calls_of_emit(trial: Trial) -> Iterator[Mistake]:
             if isinstance(step, steps.Fold)
             else getattr(step, "template", None)
         )
-        if isinstance(template, (KeyedOrdered, Stateless)):
+        if isinstance(template, Template):
             emits = _Emits(is_ordered=isinstance(template, KeyedOrdered))
             _call(template, emits, [item for block in blocks for item in block], trial.end)
-            if emits.problem:
-                fix = (
-                    "Call emit in the method that gets it"
-                    if "after" in emits.problem
-                    else "Emit values; use apply(Stateless) or pairs to change keys"
-                )
-                yield trial.mistake("F24", node, emits.problem, "", "", fix)
+            if one := emits.first_problem(trial.equal):
+                yield trial.mistake("F24", node, one[0], "", "", one[1])
                 return
 
 
 def _call(template: Any, emits: _Emits, items: list[Item], end: int | None) -> None:
     states: dict[Any, Any] = {}
+    is_unordered = isinstance(template, KeyedUnordered)
     for item in deepcopy(items):
         with emits as emit:
             if isinstance(template, Stateless):
                 template.on_item(item.key, item.value, emit)
                 continue
             state = states[item.key] if item.key in states else template.initial_state()
-            states[item.key] = template.on_item(state, item.key, item.value, emit)
+            made = template.on_item(state, item.key, item.value, emit)
+            states[item.key] = state if is_unordered else made
     for key, state in states.items():
+        if is_unordered:
+            part = template.monoid.identity()
+            for item in deepcopy(items):
+                if item.key == key:
+                    part = template.monoid.join(part, template.lift(key, item.value))
+            state = template.update_state(state, template.monoid.result(part))  # noqa: PLW2901 - the next one
         with emits as emit:
             template.on_marker(state, key, end, emit)
 
 
 class _Emits:
-    """Makes an `emit` for each call of a method, and notes the first that is called wrongly."""
+    """Makes an `emit` for each call of a method, and notes the first that is called wrongly, and all values with copies of them."""
 
     def __init__(self, *, is_ordered: bool) -> None:
-        self.problem = ""
+        self._problem: tuple[str, str] | None = None
         self._is_ordered = is_ordered
         self._open = 0
+        self._values: list[tuple[Any, Any]] = []
+
+    def first_problem(self, equal: Equal) -> tuple[str, str] | None:
+        """Return what was wrong first, with the change that mends it."""
+        changed = ((value, before) for value, before in self._values if not equal(value, before))
+        for value, before in changed if self._problem is None else ():
+            what = f"emits a value that it changes afterwards, from {shown(before)} to {shown(value)}"
+            return what, "Emit a copy, as in emit(list(state))"
+        return self._problem
 
     def __enter__(self) -> Callable[..., None]:
         self._open += 1
@@ -277,11 +293,16 @@ class _Emits:
 
         def emit(*given: Any) -> None:
             if mine != self._open:
-                self.problem = self.problem or "calls emit after its method has returned"
+                problem = "calls emit after its method has returned", "Call emit in the method that gets it"
             elif self._is_ordered and len(given) > 1:
-                self.problem = (
-                    self.problem or f"emits a key, {shown(given[0])}, and in an ordered step the key stays"
-                )
+                what = f"emits a key, {shown(given[0])}, and in an ordered step the key stays"
+                problem = what, "Emit values; use apply(Stateless) or pairs to change keys"
+            elif not self._is_ordered and len(given) == 1:
+                problem = f"emits {shown(given[0])} without a key", "Call emit(key, value)"
+            else:
+                self._values.append((given, deepcopy(given)))
+                return
+            self._problem = self._problem or problem
 
         return emit
 
