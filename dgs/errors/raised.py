@@ -76,6 +76,18 @@ def function_of(error: BaseException) -> str:
     return "" if found is None else found.co_qualname.replace("<locals>.", "")
 
 
+def user_lines(error: BaseException) -> Iterator[tuple[str, int]]:
+    """Yield the file and line of each frame of the user's code in which an exception was raised, the last first."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return (
+        frame for frame in reversed(frames) if not frame[0].startswith(OURS) and not _is_library(frame[0])
+    )
+
+
+def _is_library(file: str) -> bool:
+    return "site-packages" in file or file.startswith(str(Path(importlib.__file__).parents[1]))
+
+
 def summary(error: BaseException) -> str:
     """Return the class and the message of an exception, and in which step of a flow it was raised."""
     try:

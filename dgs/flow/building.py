@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec
 
 from dgs.flow import steps
 from dgs.flow.clock import Clock
@@ -22,6 +23,8 @@ from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
 
 _HERE = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "pico"))
+
+Given = ParamSpec("Given")
 
 
 class Builder:
@@ -40,30 +43,56 @@ class Builder:
         return self._edge(Node(0, steps.Source(stream, value), (), place or user_place()))
 
     def add(self, step: steps.Step, *inputs: Edge) -> Edge:
-        """Add a step that reads these edges. Raises FlowError for what is no edge of this flow."""
-        for edge in inputs:
-            if not isinstance(edge, Edge) or edge.builder is not self:
-                raise self._not_ours(step, edge)
+        """Add a step that reads these edges. What is no edge of this flow is a mistake."""
+        ours = [edge for edge in inputs if isinstance(edge, Edge) and edge.builder is self]
+        if others := [edge for edge in inputs if edge not in ours]:
+            found = "an edge of another flow" if isinstance(others[0], Edge) else type(others[0]).__name__
+            fix = "Give a parameter of the flow, or what a step of it returns"
+            step = steps.Wrong(step.label, "takes edges of this flow", "an edge", found, fix)
         self._count += 1
-        return self._edge(Node(self._count, step, tuple(edge.node for edge in inputs), user_place()))
+        return self._edge(Node(self._count, step, tuple(edge.node for edge in ours), user_place()))
 
     def finished(self, result: Any) -> Graph:
-        """Return the graph whose outputs are the values of `result`; None if the flow returns none."""
-        node = result.node if isinstance(result, Edge) and result.builder is self else None
-        return Graph(self.name, tuple(self.nodes), node, self.clock, self.end)
+        """Return the graph whose outputs are the values of `result`, if it is an edge."""
+        is_edge = isinstance(result, Edge) and result.builder is self
+        node, found = (result.node, "") if is_edge else (None, type(result).__name__)
+        return Graph(self.name, tuple(self.nodes), node, self.clock, self.end, found)
 
     def _edge(self, node: Node) -> Edge:
         self.nodes.append(node)
         return Edge(self, node)
 
-    def _not_ours(self, step: steps.Step, edge: Any) -> FlowError:
-        found = "an edge of another flow" if isinstance(edge, Edge) else f"{type(edge).__name__}"
-        where, place = f"step {self._count + 1} {step.label!r}", str(user_place())
-        mistake = Mistake(
-            "F01", where, "takes edges of this flow", place, expected="an edge", found=found,
-            fix="Give a parameter of the flow, or what a step of it returns",
-        )  # fmt: skip
-        return FlowError.of(self.name, [mistake])
+
+def _step(method: Callable[Given, Edge]) -> Callable[Given, Edge]:
+    """Let a method note a call with wrong arguments as a mistake."""
+
+    @wraps(method)
+    def call(*given: Given.args, **named: Given.kwargs) -> Edge:
+        try:
+            return method(*given, **named)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            return _called_wrongly(given[0], method, error)
+
+    return call
+
+
+def _called_wrongly(edge: Any, method: Callable[..., Any], error: TypeError) -> Edge:
+    """Add the mistake of a call that a method does not take."""
+    import inspect
+
+    name = method.__name__
+    shown, is_named = [], False
+    for one in list(inspect.signature(method).parameters.values())[1:]:
+        if one.kind is one.KEYWORD_ONLY and not is_named:
+            shown.append("*")
+            is_named = True
+        shown.append(one.name + "=" * is_named if one.kind is not one.VAR_POSITIONAL else f"*{one.name}")
+    problem = "is called with other arguments than it takes"
+    found = str(error).partition("() ")[2]
+    fix = "Correct the call"
+    return edge.builder.add(steps.Wrong(name, problem, f"{name}({', '.join(shown)})", found, fix), edge)  # type: ignore[no-any-return]
 
 
 class Edge:
@@ -79,55 +108,78 @@ class Edge:
         self.builder = builder
         self.node = node
 
+    def __getattr__(self, name: str) -> Callable[..., Edge]:
+        """Return a step that is none, and adds its mistake. Raises AttributeError for what is not public."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from difflib import get_close_matches
+
+        known = [one for one, made in vars(Edge).items() if callable(made) and not one.startswith("_")]
+        near = get_close_matches(name, known, 1)
+        fix = f"Write .{near[0]}(...)" if near else "Take one of these"
+        step = steps.Wrong(name, "is no step", ", ".join(known), f".{name}", fix)
+        return lambda *_, **__: self.builder.add(step, self)
+
+    @_step
     def map(
         self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
     ) -> Edge:
         """Replace each value by `function(key, value)`."""
         return self.builder.add(steps.Map(function, gives, columns), self)
 
+    @_step
     def filter(self, function: steps.Function, *, columns: steps.Function | None = None) -> Edge:
         """Keep the items for which `function(key, value)` holds."""
         return self.builder.add(steps.Filter(function, columns), self)
 
+    @_step
     def flat_map(
         self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
     ) -> Edge:
         """Replace each value by the values of `function(key, value)`."""
         return self.builder.add(steps.FlatMap(function, gives, columns), self)
 
+    @_step
     def each(
         self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
     ) -> Edge:
         """Replace each value by `function(key, value, at)`; `at` is None behind the marker of a flow without a clock."""
         return self.builder.add(steps.Each(function, gives, columns), self)
 
+    @_step
     def lookup(
         self, table: steps.Table | Mapping[Any, Any], *, key: Any, into: str, missing: steps.Missing = "error"
     ) -> Edge:
         """Give each record a field `into`: what the table has for its field `key`."""
         return self.builder.add(steps.Lookup(table, key, into, missing), self)
 
+    @_step
     def filter_by(self, field: Any, *values: Any) -> Edge:
         """Keep the records whose field is one of the values."""
         return self.builder.add(steps.FilterBy(field, values), self)
 
+    @_step
     def project(self, *fields: str) -> Edge:
         """Keep these fields of each record."""
         return self.builder.add(steps.Project(fields), self)
 
+    @_step
     def key_by(self, *by: Any, gives: Any = None, columns: steps.Function | None = None) -> Edge:
         """Give items a key: a function of (key, value), or fields of the value; a text is a constant key where values are no records."""
         chosen = by[0] if len(by) == 1 and callable(by[0]) else by
         return self.builder.add(steps.KeyBy(chosen, gives, columns), self)
 
+    @_step
     def pairs(self, function: steps.Function, *, gives: Any = None) -> Edge:
         """Replace each item by the pair `function(key, value)` of a key and a value."""
         return self.builder.add(steps.Pairs(function, gives), self)
 
+    @_step
     def sort(self, by: Any, *, ties: steps.Ties | None = None) -> Edge:
         """Put the items of each key and block in order of a field, or of a function of (key, value)."""
         return self.builder.add(steps.Sort(by, ties), self)
 
+    @_step
     def aggregate(
         self,
         monoid: Any,
@@ -139,6 +191,7 @@ class Edge:
         """Join the items of each key with a monoid, at the end of each block."""
         return self.builder.add(steps.Aggregate(monoid, over, idle, accept_parts), self)
 
+    @_step
     def fold(
         self,
         function: steps.Function,
@@ -150,10 +203,12 @@ class Edge:
         """Fold the items of each key in their order with `function(state, value)`; at the end of a block, or of a window by count."""
         return self.builder.add(steps.Fold(function, start, over, gives), self)
 
+    @_step
     def block(self, function: steps.Function, *, gives: Any = None, accept_parts: bool = False) -> Edge:
         """Replace the items of each key and block by the values of `function(key, items, at)`."""
         return self.builder.add(steps.Block(function, gives, accept_parts), self)
 
+    @_step
     def join(
         self,
         other: Edge,
@@ -165,30 +220,32 @@ class Edge:
         """Pair the items of each key and block with those of another edge: `function(key, left, right)`, by default a tuple."""
         return self.builder.add(steps.Join(function, gives, accept_parts), self, other)
 
+    @_step
     def merge(self, *others: Edge) -> Edge:
         """Put the items of other edges beside these."""
         return self.builder.add(steps.Merge(), self, *others)
 
+    @_step
     def apply(self, template: Any, *, keeps: bool = False) -> Edge:
         """Apply a template. `keeps`: it emits nothing that is older than its block, in the order it got."""
         return self.builder.add(steps.Apply(template, keeps), self)
 
+    @_step
     def into(self, program: Any, *, tag: steps.Function, payload: steps.Function | None = None) -> Edge:
         """Give the items to a DGS program, as events with `tag(key, value)` and `payload(key, value)`; its outputs are the flow's."""
         return self.builder.add(steps.Into(program, tag, payload), self)
 
 
 def merge(*edges: Edge) -> Edge:
-    """Put the items of several edges beside each other. Raises FlowError for what is no edge."""
-    if not edges or not isinstance(edges[0], Edge):
-        found = f"{type(edges[0]).__name__}" if edges else "nothing"
-        mistake = Mistake(
-            "F01", "merge", "takes edges of one flow", str(user_place()), expected="merge(one, other, ...)", found=found,
-            fix="Give parameters of the flow, or what its steps return",
-        )  # fmt: skip
-        raise FlowError.of("of this merge", [mistake])
-    first, *others = edges
-    return first.merge(*others)
+    """Put the items of several edges beside each other. Raises FlowError where none is an edge."""
+    if one := next((edge for edge in edges if isinstance(edge, Edge)), None):
+        return one.builder.add(steps.Merge(), *edges)
+    found = f"{type(edges[0]).__name__}" if edges else "nothing"
+    mistake = Mistake(
+        "F01", "merge", "takes edges of one flow", str(user_place()), expected="merge(one, other, ...)", found=found,
+        fix="Give parameters of the flow, or what its steps return",
+    )  # fmt: skip
+    raise FlowError.of("merge", [mistake])
 
 
 def user_place() -> Place:

@@ -24,8 +24,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from dgs.errors import DgsError
+from dgs.errors.raised import RAISED, is_ours, summary, user_lines
 from dgs.flow.building import Builder, Edge, user_place
 from dgs.flow.clock import Clock
+from dgs.flow.edge_types import gives_instead
 from dgs.flow.flow_checks import Checked, checked
 from dgs.flow.flow_graph import End, Graph, Place
 from dgs.flow.mistakes import FlowError, Mistake
@@ -77,20 +80,47 @@ class Flow:
 
     @cached_property
     def checked(self) -> Checked:
-        """The graph with the types of its edges. Raises FlowError, and UserCodeError if the function of the flow raises."""
-        from dgs.model.user_code import calling  # here, because it loads NumPy
-
+        """The graph with the types of its edges. Raises FlowError."""
         builder = Builder(self.name, self.clock, self.end)
         self._check_arguments()
-        code = getattr(self._build, "__code__", None)
-        place = None if code is None else Place(code.co_filename, code.co_firstlineno)
-        edges = {name: builder.source(name, value, place) for name, value in self.streams.items()}
-        with calling("the function", program=self.name, where=lambda: "when the flow was made"):
+        edges = {name: builder.source(name, value, self._place) for name, value in self.streams.items()}
+        result = None
+        cause: BaseException | None = None
+        try:
             result = self._build(**edges, **self._arguments)
-        found = checked(builder.finished(result), noticed=builder.mistakes)
+        except FlowError as error:
+            builder.mistakes += [Mistake(**one) for one in error.facts["mistakes"]]
+            cause = error
+        except DgsError:
+            raise
+        except RAISED as error:
+            if is_ours(error):
+                raise
+            builder.mistakes.append(self._raised(error))
+            cause = error
+        found = checked(builder.finished(result), noticed=builder.mistakes, is_whole=cause is None)
         if found.mistakes:
-            raise FlowError.of(self.name, found.mistakes)
+            raise FlowError.of(self.name, found.mistakes) from cause
         return found
+
+    @property
+    def _place(self) -> Place | None:
+        """The line at which the function of the flow begins."""
+        code = getattr(self._build, "__code__", None)
+        return None if code is None else Place(code.co_filename, code.co_firstlineno)
+
+    def _raised(self, error: BaseException) -> Mistake:
+        """Return the mistake of a function of a flow that raises."""
+        fix = "An edge has no items yet: say with steps what becomes of each, as in .map(...) or .merge(...)"
+        place = next((str(Place(*line)) for line in user_lines(error)), "")
+        said = summary(error)
+        return Mistake(
+            "F12",
+            f"flow {self.name!r}",
+            f"its function raises {said}",
+            place,
+            fix=fix if "'Edge'" in said else "Correct this line",
+        )
 
     @property
     def graph(self) -> Graph:
@@ -248,9 +278,15 @@ class Flow:
         except TypeError as error:
             fix = "Give each stream a parameter of its own, and each other parameter a value by bind(...) or `args:`"
             raise self._wrong("F12", f"its function cannot be called: {error}", "", fix) from error
+        if what := gives_instead(self._build):
+            fix = "Write it with `def` and `return`"
+            raise self._wrong("F12", "its function does nothing when it is called", what, fix)
 
     def _wrong(self, code: str, problem: str, found: str, fix: str = "") -> FlowError:
-        return FlowError.of(self.name, [Mistake(code, f"flow {self.name!r}", problem, found=found, fix=fix)])
+        place = str(self._place or "")
+        return FlowError.of(
+            self.name, [Mistake(code, f"flow {self.name!r}", problem, place, found=found, fix=fix)]
+        )
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -280,6 +316,12 @@ def flow(*wrong: object, clock: Clock | None = None, end: End = "close") -> Call
         arguments = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
         streams = {one.name: hints.get(one.name, Any) for one in parameters if one.kind not in arguments}
         name = function.__name__ if function.__name__.isidentifier() else "flow"  # a lambda has no name
+        if several := [one.name for one in parameters if one.kind is one.VAR_POSITIONAL]:
+            mistake = Mistake(
+                "F12", f"flow {name!r}", f"its parameter *{several[0]} is no stream", str(user_place()),
+                expected="a parameter for each stream", fix=f"Name the streams, as in `def {name}(views, clicks):`",
+            )  # fmt: skip
+            raise FlowError.of(name, [mistake])
         return Flow(name, streams, function, clock=clock, end=end)
 
     if wrong:

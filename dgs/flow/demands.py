@@ -13,7 +13,16 @@ from typing import Any
 from dgs.errors.raised import RAISED, function_of, is_ours
 from dgs.flow import steps
 from dgs.flow.clock import Every, shown, ticks_of
-from dgs.flow.edge_types import EdgeType, Signature, difference_of, fields_of, shown_type, signature_of
+from dgs.flow.edge_types import (
+    EdgeType,
+    Signature,
+    difference_of,
+    fields_of,
+    gives_instead,
+    is_type,
+    shown_type,
+    signature_of,
+)
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
@@ -76,6 +85,9 @@ class Demands:
             if (given := getattr(holder, name, words[0])) not in words:
                 self.add("F01", node, f"does not know {name}={given!r}", expected=f"one of {', '.join(map(repr, words))}",
                          fix=f"Give one of these, or leave {name}= out")  # fmt: skip
+        if (gives := getattr(step, "gives", None)) is not None and not is_type(gives):
+            self.add("F01", node, "its gives= is no type", expected="a type, as in gives=tuple[str, int]", found=repr(gives),
+                     fix="Write the type itself, or leave gives= out")  # fmt: skip
         form, arity = getattr(step, "columns", None), 3 if isinstance(step, steps.Each) else 2
         sign = signature_of(form) if callable(form) else Signature(least=0, most=-1)
         if form is not None and sign.least is not None and not sign.least <= arity <= sign.most:
@@ -208,6 +220,9 @@ class Demands:
             elif sign.least is not None and not sign.least <= needed <= sign.most:
                 self.add("F01", node, f"its {name} does not fit", expected=text, found=f"a method of {sign.count}",
                          fix="Give it these parameters")  # fmt: skip
+            elif what := gives_instead(getattr(template, name)):
+                self.add("F01", node, f"its {name} does nothing when it is called", expected=text, found=f"a method that gives {what}",
+                         fix="Write it with `def`, and call `emit(...)` in place of `yield`" if "emit" in parameters else "Write it with `def` and `return`")  # fmt: skip
         if isinstance(template, KeyedUnordered):
             self.check_monoid(node, template.monoid)
             if template.idle not in CHOICES["idle"]:
@@ -290,6 +305,9 @@ class Demands:
             self.add("F01", node, "gets a function that does not fit", expected=f"a function of ({', '.join(names)})",
                      found=found, fix=f"Write it as `lambda {', '.join(names)}: ...`")  # fmt: skip
             return Signature()
+        if (what := gives_instead(function)) and not (what == "a generator" and isinstance(node.step, MANY)):
+            self.add("F01", node, "its function does nothing when it is called", expected="a function that returns its result",
+                     found=f"one that gives {what}", fix="Write it with `def` and `return`")  # fmt: skip
         for code, name, found_type in (("F03", "key", fact.type.key), ("F04", "value", fact.type.value)):
             wanted = (
                 sign.takes[names.index(name)]
@@ -301,6 +319,9 @@ class Demands:
                          found=shown_type(found_type), fix=f"Correct the annotation, or give the step such {name}s")  # fmt: skip
         return sign
 
+
+MANY = (steps.FlatMap, steps.Block)
+"""The steps whose functions return several values, and so may yield them."""
 
 CHOICES = {
     "idle": ("skip", "all"),

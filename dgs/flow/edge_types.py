@@ -140,6 +140,27 @@ class Signature:
         return (parts[0], parts[1]) if len(parts) == _PAIR and get_origin(self.gives) is tuple else (Any, Any)
 
 
+def gives_instead(function: Any) -> str:
+    """Return what a call of a function gives in place of its result, if it is `async` or has a `yield`.
+
+    >>> async def late(key, value): return value
+    >>> gives_instead(late), gives_instead(lambda key, value: value)
+    ('a coroutine', '')
+    """
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return "a coroutine"
+    return "a generator" if inspect.isgeneratorfunction(function) else ""
+
+
+def is_type(given: Any) -> bool:
+    """Return whether something says a type.
+
+    >>> is_type(tuple[str, int]), is_type(int | None), is_type("int"), is_type(5)
+    (True, True, False, False)
+    """
+    return given is Any or isinstance(given, type) or bool(get_origin(given)) or bool(get_args(given))
+
+
 def signature_of(function: Any) -> Signature:
     """Return the signature of a function; an empty one where Python cannot say.
 

@@ -38,13 +38,14 @@ class Checked:
         return {node: fact.type for node, fact in self.facts.items()}
 
 
-def checked(graph: Graph, *, noticed: Sequence[Mistake] = ()) -> Checked:
-    """Return the facts and the mistakes of a graph; `noticed`: mistakes found while it was built."""
+def checked(graph: Graph, *, noticed: Sequence[Mistake] = (), is_whole: bool = True) -> Checked:
+    """Return the facts and the mistakes of a graph; `noticed`: mistakes found while it was built. `is_whole`: it was built to its end."""
     checker = _Checker(graph)
     checker.check_clock()
     for node in graph.nodes:
         checker.facts[node] = checker.fact_of(node)
-    checker.check_ends()
+    if is_whole:
+        checker.check_ends()
     return Checked(graph, checker.facts, [*noticed, *checker.mistakes])
 
 
@@ -85,6 +86,8 @@ class _Checker(Demands):
                 "F12",
                 None,
                 "gives no edge: it has no outputs",
+                expected="an edge",
+                found=self.graph.returned,
                 fix="Return the edge whose values are the outputs",
             )
             return
@@ -101,13 +104,19 @@ class _Checker(Demands):
                     fix="Use another stream, or another clock",
                 )
             elif node not in reached and not is_marker and not any(self.graph.readers(node)):
-                self.add("F12", node, "is not used", fix="Use what it gives, or remove it")
+                more = (
+                    ", or put it behind `*` if it is no stream" if isinstance(node.step, steps.Source) else ""
+                )
+                self.add("F12", node, "is not used", fix=f"Use what it gives, or remove it{more}")
 
     def fact_of(self, node: Node) -> Fact:
         """Return the fact of a node's edge, and add the node's mistakes."""
         step = node.step
         if isinstance(step, steps.Source):
             return Fact(EdgeType("O", UNIT, step.value, is_placed=True), sources=frozenset([node]))
+        if isinstance(step, steps.Wrong):
+            self.add("F01", node, step.problem, expected=step.expected, found=step.found, fix=step.fix)
+            return Fact(EdgeType("O", Any, Any, is_placed=True))
         if isinstance(step, steps.Merge):
             return self._merge(node)
         fact = self.facts[node.inputs[0]]

@@ -52,13 +52,17 @@ class Node:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
-    """The nodes of a flow, inputs before those that read them; `result`: the node whose values are the outputs."""
+    """The nodes of a flow, inputs before those that read them; `result`: the node whose values are the outputs.
+
+    `returned`: the type of what the flow returns, if that is no edge.
+    """
 
     name: str
     nodes: tuple[Node, ...]
     result: Node | None
     clock: Clock | None = None
     end: End = "close"
+    returned: str = ""
 
     @property
     def sources(self) -> tuple[Node, ...]:

@@ -272,6 +272,23 @@ class Into(Step):
         return _class_name(self.program)
 
 
+@dataclass(frozen=True, slots=True)
+class Wrong(Step):
+    """A call that is no step, with its mistake: so the others of the flow are found, too. `label`: what the user wrote."""
+
+    called: str
+    problem: str
+    expected: str
+    found: str
+    fix: str
+    name: ClassVar[str] = "wrong"
+
+    @property
+    def label(self) -> str:
+        """What the user wrote."""
+        return self.called
+
+
 def _class_name(made: Any) -> str:
     """Return the name of the class of an object, also if the class itself is given by mistake."""
     return (made if isinstance(made, type) else type(made)).__name__

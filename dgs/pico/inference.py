@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
-from dgs.flow.edge_types import Signature, difference_of, shown_type, signature_of
+from dgs.flow.edge_types import Signature, difference_of, gives_instead, is_type, shown_type, signature_of
 from dgs.flow.mistakes import Mistake
 from dgs.pico.laws import start_mistake
 from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source, Unknown
@@ -132,7 +132,7 @@ class Checker:
 
     def _elementwise(self, term: New, operator: Elementwise, value: Any) -> Any:
         """Return the type of the elements that an operator on single ones gives."""
-        sign = self._function(term, operator.function, (value,))
+        sign = self._function(term, operator.function, (value,), may_yield=operator.form == "flat_map")
         self._check_given_type(term, operator.gives)
         if operator.form == "filter":
             return value
@@ -209,7 +209,9 @@ class Checker:
         self._add(term, _no_operator("two collections", operator, "Give join_fold_reduce(...)"))
         return Data(Any, left.source or right.source)
 
-    def _function(self, term: Term, function: Any, values: Sequence[Any], *, role: str = "") -> Signature:
+    def _function(
+        self, term: Term, function: Any, values: Sequence[Any], *, role: str = "", may_yield: bool = False
+    ) -> Signature:
         """Return the signature of a function, and check that it takes these values. `role`: its name in reports."""
         sign = signature_of(function)
         if not callable(function) or (sign.least is not None and not sign.least <= len(values) <= sign.most):
@@ -218,6 +220,15 @@ class Checker:
             problem = "has a function that does not fit" + (f", {role}" if role else "")
             self._add(term, Wrong("P10", problem, expected, found, "Correct its parameters"))
             return Signature()
+        if (what := gives_instead(function)) and (what == "a coroutine" or not may_yield):
+            problem, expected = (
+                "has a function that does nothing when it is called",
+                "one that returns its result",
+            )
+            self._add(
+                term,
+                Wrong("P10", problem, expected, f"one that gives {what}", "Write it with `def` and `return`"),
+            )
         pairs = zip(sign.takes, values, strict=False)
         apart = [(text, *both) for both in pairs if (text := difference_of(both[1], both[0]))]
         for text, wanted, value in apart[:1]:
@@ -227,10 +238,7 @@ class Checker:
         return sign
 
     def _check_given_type(self, term: Term, gives: Any) -> None:
-        is_type = (
-            gives is None or gives is Any or isinstance(gives, type) or get_origin(gives) or get_args(gives)
-        )
-        if isinstance(gives, str) or not is_type:
+        if gives is not None and not is_type(gives):
             problem, expected = "needs the type of what it gives", "a type, as in gives=tuple[str, int]"
             self._add(term, Wrong("P11", problem, expected, repr(gives), "Write the type itself"))
 

@@ -115,6 +115,13 @@ class Skipping(MeanOfMeans):
         return state + 1
 
 
+class Yielding(KeyedOrdered):
+    """Gives values with `yield`, which nobody takes."""
+
+    def on_item(self, state, key, value, emit):
+        yield value
+
+
 class SinceMiss(dgs.Program):
     """A program whose events depend on each other."""
 
@@ -143,6 +150,14 @@ def codes(function, clock=None):
     with pytest.raises(FlowError) as caught:
         flow(clock=clock)(function).types()
     return caught.value.codes
+
+
+async def late(_, value):
+    return value
+
+
+def yielding(_, value):
+    yield value
 
 
 def numbers(lines: int):
@@ -176,6 +191,15 @@ WRONG = {
     "F01 function for a field": ("F01", None, lambda a: a.filter_by(by_text, "x")),
     "F01 no field to look up into": ("F01", None, lambda a: a.lookup({}, key="ad", into=None)),
     "F01 list to sort by": ("F01", None, lambda a: a.sort(by=["ad"])),
+    "F01 no step": ("F01", None, lambda a: a.mapp(by_text)),
+    "F01 arguments": ("F01", None, lambda a: a.aggregate(COUNT, overr="history")),
+    "F01 no argument": ("F01", None, lambda a: a.sort()),
+    "F01 join of no edge": ("F01", None, lambda a: a.join(5)),
+    "F01 merge of no edge": ("F01", None, lambda a: merge(None, a)),
+    "F01 gives": ("F01", None, lambda a: a.map(by_text, gives="int")),
+    "F01 async": ("F01", None, lambda a: a.map(late)),
+    "F01 yield": ("F01", None, lambda a: a.filter(yielding)),
+    "F01 yield in a template": ("F01", None, lambda a: a.apply(Yielding())),
     "F01 payload": ("F01", None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v), payload="ad")),
     "F02 key_by twice": ("F02", None, lambda a: a.key_by(by_text).key_by(by_number).apply(Ordered())),
     "F02 pairs": ("F02", None, lambda a: a.pairs(lambda k, v: (v, v)).fold(lambda s, v: v, 0)),
@@ -193,6 +217,9 @@ WRONG = {
     "F09 lost": ("F09", every(5), lambda a: a.sort(by=0).apply(Ordered()).aggregate(COUNT)),
     "F11 merge": ("F11", None, lambda a: a.sort(by=0).merge(a).apply(Ordered())),
     "F12 no result": ("F12", None, lambda a: None),
+    "F12 list of edges": ("F12", None, lambda a: [a, a]),
+    "F12 raises": ("F12", None, lambda a: a.map(by_text) if int("x") else a),
+    "F12 items of an edge": ("F12", None, lambda a: [one for one in a]),  # noqa: C416 - a mistake
     "F12 flow of no edge": ("F12", None, lambda a: flow()(numbers)(3)),
     "F12 no stream": ("F12", on("ends"), lambda a: a),
     "F13 snapshot": ("F13", every(5), lambda a: a.apply(Snapshot())),
@@ -237,6 +264,7 @@ RIGHT = {
     "sorted": (None, lambda a: a.key_by(by_text).key_by(by_number).sort(by=0).apply(Ordered())),
     "exact ticks": (every(5, start=0), lambda a: a.apply(Snapshot())),
     "counts of numbers": (None, lambda a: a.map(lambda _, v: v, gives=bool).map(by_number).map(by_text)),
+    "several values": (None, lambda a: a.flat_map(yielding)),
     "total order": (None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v))),
 }
 
@@ -314,6 +342,28 @@ def test_five_mistakes_are_five():
     assert codes(wrong, every("1s")) == ["F07", "F01", "F02", "F09", "W01"]
 
 
+def test_calls_that_are_no_steps_hide_no_other_mistake():
+    def wrong(a):
+        edge = a.mapp(by_text).aggregate().join(None).pairs(lambda k, v: (k, v)).apply(Ordered())
+        edge = edge.map(lambda v: v)
+        return edge["ad"]
+
+    with pytest.raises(FlowError) as caught:
+        flow(clock=every(0))(wrong).types()
+    assert sorted(caught.value.codes) == ["F01", "F01", "F01", "F01", "F02", "F12", "W01"]
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_function_of_a_flow_names_its_streams_and_returns():
+    with pytest.raises(FlowError, match=r"its parameter \*edges is no stream"):
+        flow()(lambda *edges: edges[0])
+    for wrong in (late, yielding):
+        with pytest.raises(
+            FlowError, match=r"its function does nothing when it is called    test_flow_checks.py:\d+"
+        ):
+            flow()(wrong).types()
+
+
 def test_parameter_without_stream_is_refused_before_anything_runs():
     with pytest.raises(FlowError, match="parameter 'lines' has no stream"):
         flow()(numbers).denote({})
@@ -348,5 +398,5 @@ def test_flow_is_made_of_a_function(wrong):
 
 def test_arguments_without_a_value_are_a_mistake_with_a_remedy():
     made = flow()(lambda a, *, size: a)
-    with pytest.raises(FlowError, match=r"missing a required argument: 'size'\n.*bind\(...\) or `args:`"):
+    with pytest.raises(FlowError, match=r"missing a required argument: 'size' .*\n.*bind\(...\) or `args:`"):
         made.types()

@@ -36,6 +36,10 @@ def length(line: str) -> int:
     return len(line)
 
 
+def characters(line: str):
+    yield from line
+
+
 def doubled(number: int) -> int:
     return 2 * number
 
@@ -78,6 +82,7 @@ WRONG = {
     "P10 no operator": lines | new(5),
     "P10 name": new(from_lines("a b.txt")) + new(from_lines("a_b.txt")),
     "P10 function": lines | new(map(lambda key, value: value)),
+    "P10 yield": lines | new(filter(characters)),
     "P11 gives": lines | new(flat_map(str.split, gives="str")),
     "P12 iterate": lines | iterate(new(map(length))),
     "W01 size": prices | new(w(reduce(total), over=window(0, 5))),
