@@ -13,7 +13,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import reduce
+from typing import Any, ClassVar, cast
 
 from sqlglot import exp
 
@@ -126,18 +127,43 @@ def conjuncts(predicate: Scalar | None) -> list[Scalar]:
     if isinstance(predicate, exp.Paren):
         return conjuncts(predicate.this)
     if isinstance(predicate, exp.And):
-        return conjuncts(predicate.this) + conjuncts(predicate.expression)
+        return [one for part in operands(predicate) for one in conjuncts(part)]
     return [predicate]
 
 
 def all_of(parts: Sequence[Scalar]) -> Scalar:
     """Return the conjunction of predicates, true of none."""
-    if not parts:
-        return exp.true()
-    found = parts[0]
-    for one in parts[1:]:
-        found = call("and", found, one)
-    return found
+    return connected(exp.And, [one.copy() for one in parts]) if parts else exp.true()
+
+
+def connected(word: Callable[..., Any], parts: Sequence[Scalar]) -> Scalar:
+    """Return parts connected by AND or OR, without copying them."""
+    return reduce(lambda one, other: word(this=one, expression=other), parts)
+
+
+def operands(node: Scalar) -> list[Scalar]:
+    """Return what a chain of ANDs, or of ORs, connects."""
+    return cast("list[Scalar]", list(node.flatten(unnest=False)))
+
+
+def spelled_out(node: Scalar) -> Scalar:
+    """Return IN, BETWEEN, IF and CASE with a subject in terms of AND, OR and CASE with conditions; any other node as it is."""
+    if isinstance(node, exp.Between):
+        return all_of([call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"])])
+    if isinstance(node, exp.In):
+        tests = [call("eq", node.this, one) for one in node.expressions]
+        return connected(exp.Or, tests) if tests else exp.false()
+    if isinstance(node, exp.If):
+        return when(node.this, node.args["true"], node.args.get("false"))
+    subject = node.args.get("this") if isinstance(node, exp.Case) else None
+    if subject is None:
+        return node
+    tests = [call("eq", subject, one.this) for one in node.args["ifs"]]
+    branches = [
+        exp.If(this=test, true=one.args["true"].copy())
+        for test, one in zip(tests, node.args["ifs"], strict=True)
+    ]
+    return exp.Case(ifs=branches, default=(node.args.get("default") or exp.Null()).copy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +185,9 @@ def type_of(scalar: Scalar, schema: Schema) -> Type:
 
 def bound(scalar: Scalar, schema: Schema, span: Span | None = None) -> Bound:
     """Bind a scalar to a schema. Raises QueryError Q201, Q204, Q205, Q206, with the place of the scalar if it has one."""
-    binder = _BINDERS.get(type(scalar), _call)
+    node = spelled_out(scalar)
     try:
-        return binder(scalar, schema)
+        return _BINDERS.get(type(node), _call)(node, schema)
     except QueryError as error:
         place = scalar.meta.get("span") or span
         if error.facts["span"] is None and place is not None:
@@ -222,30 +248,25 @@ def _truth(node: Scalar, schema: Schema) -> Bound:
     return found
 
 
-def _and(node: Scalar, schema: Schema) -> Bound:
-    left, right = _truth(node.this, schema), _truth(node.expression, schema)
+def _connective(deciding: bool) -> Callable[[Any, Schema], Bound]:
+    """Return the binder of AND or OR. `deciding`: the value that decides alone; else null makes the result null."""
 
-    def both(row: Row) -> Any:
-        a = left(row)
-        if a is False:
-            return False
-        b = right(row)
-        return False if b is False else None if a is None or b is None else True
+    def binder(node: Scalar, schema: Schema) -> Bound:
+        parts = [_truth(one, schema) for one in operands(node)]
 
-    return Bound(BOOL, both)
+        def value(row: Row) -> Any:
+            found: bool | None = not deciding
+            for part in parts:
+                one = part(row)
+                if one is deciding:
+                    return deciding
+                if one is None:
+                    found = None
+            return found
 
+        return Bound(BOOL, value)
 
-def _or(node: Scalar, schema: Schema) -> Bound:
-    left, right = _truth(node.this, schema), _truth(node.expression, schema)
-
-    def either(row: Row) -> Any:
-        a = left(row)
-        if a is True:
-            return True
-        b = right(row)
-        return True if b is True else None if a is None or b is None else False
-
-    return Bound(BOOL, either)
+    return binder
 
 
 def _is(node: Scalar, schema: Schema) -> Bound:
@@ -254,21 +275,8 @@ def _is(node: Scalar, schema: Schema) -> Bound:
 
 
 def _case(node: Scalar, schema: Schema) -> Bound:
-    subject = node.args.get("this")
-    branches = []
-    for one in node.args["ifs"]:
-        test = one.this if subject is None else call("eq", subject, one.this)
-        branches.append((_truth(test, schema), bound(one.args["true"], schema)))
+    branches = [(_truth(one.this, schema), bound(one.args["true"], schema)) for one in node.args["ifs"]]
     default = bound(node.args.get("default") or exp.Null(), schema)
-    return _choice(branches, default)
-
-
-def _if(node: Scalar, schema: Schema) -> Bound:
-    default = bound(node.args.get("false") or exp.Null(), schema)
-    return _choice([(_truth(node.this, schema), bound(node.args["true"], schema))], default)
-
-
-def _choice(branches: list[tuple[Bound, Bound]], default: Bound) -> Bound:
     result = unified([*(then.type for _, then in branches), default.type])
     if result == FLOAT:
         branches = [(test, _as_float(then)) for test, then in branches]
@@ -281,19 +289,6 @@ def _choice(branches: list[tuple[Bound, Bound]], default: Bound) -> Bound:
         return default(row)
 
     return Bound(result, chosen)
-
-
-def _in(node: Scalar, schema: Schema) -> Bound:
-    tests = [call("eq", node.this, one) for one in node.expressions]
-    found = tests[0] if tests else exp.false()
-    for one in tests[1:]:
-        found = call("or", found, one)
-    return bound(found, schema)
-
-
-def _between(node: Scalar, schema: Schema) -> Bound:
-    low, high = call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"])
-    return bound(call("and", low, high), schema)
 
 
 def kind_of(wanted: exp.DataType) -> Type:
@@ -362,13 +357,10 @@ _BINDERS: dict[type, Callable[[Any, Schema], Bound]] = {
     exp.Literal: _literal,
     exp.Null: _null,
     exp.Boolean: _boolean,
-    exp.And: _and,
-    exp.Or: _or,
+    exp.And: _connective(deciding=False),
+    exp.Or: _connective(deciding=True),
     exp.Is: _is,
     exp.Case: _case,
-    exp.If: _if,
-    exp.In: _in,
-    exp.Between: _between,
     exp.Cast: _cast,
     exp.Struct: _struct,
     exp.Dot: _dot,

@@ -32,7 +32,7 @@ from dgs.query.relation import (
     Where,
     Window,
 )
-from dgs.query.scalar import ITEMS, Nested, Scalar, call, column, kind_of, type_of
+from dgs.query.scalar import ITEMS, Nested, Scalar, call, column, kind_of, operands, spelled_out, type_of
 from dgs.query.types import TEXT, Schema, Type
 
 TYPES = {
@@ -66,6 +66,7 @@ def text_literal(value: str) -> str:
 
 def scalar_text(scalar: Scalar, schema: Schema) -> str:
     """Return the text of a scalar over a schema."""
+    scalar = spelled_out(scalar)
     if isinstance(scalar, exp.Column) and schema.type(scalar.name).kind == "null":
         return "NULL"  # a column of nulls has a type of DuckDB's, which might not fit
     writer = _WRITERS.get(type(scalar))
@@ -92,10 +93,6 @@ def digits_text(texts: list[str]) -> str:
     return "".join(f", CAST({text} AS INTEGER)" for text in texts)
 
 
-def _column(node: Scalar, schema: Schema) -> str:  # noqa: ARG001 - as all writers
-    return quoted(node.name)
-
-
 def _literal(node: Scalar, schema: Schema) -> str:
     if node.is_string:
         return text_literal(node.this)
@@ -104,53 +101,24 @@ def _literal(node: Scalar, schema: Schema) -> str:
     return f"CAST({special} AS {type_text(kind)})"
 
 
-def _null(node: Scalar, schema: Schema) -> str:  # noqa: ARG001
-    return "NULL"
+def _connected(word: str) -> Callable[[Any, Schema], str]:
+    return lambda node, schema: f"({f' {word} '.join(scalar_text(one, schema) for one in operands(node))})"
 
 
-def _boolean(node: Scalar, schema: Schema) -> str:  # noqa: ARG001
-    return "TRUE" if node.this else "FALSE"
-
-
-def _both(word: str) -> Callable[[Any, Schema], str]:
-    return lambda node, schema: (
-        f"({scalar_text(node.this, schema)} {word} {scalar_text(node.expression, schema)})"
-    )
+def _is(node: Scalar, schema: Schema) -> str:
+    return f"({scalar_text(node.this, schema)} IS {scalar_text(node.expression, schema)})"
 
 
 def _case(node: Scalar, schema: Schema) -> str:
-    subject = node.args.get("this")
-    tests = [one.this if subject is None else call("eq", subject, one.this) for one in node.args["ifs"]]
-    branches = [one.args["true"] for one in node.args["ifs"]]
-    return _choice(node, tests, branches, node.args.get("default"), schema)
-
-
-def _if(node: Scalar, schema: Schema) -> str:
-    return _choice(node, [node.this], [node.args["true"]], node.args.get("false"), schema)
-
-
-def _choice(
-    node: Scalar, tests: list[Scalar], branches: list[Scalar], default: Scalar | None, schema: Schema
-) -> str:
     of = type_of(node, schema)
     if of.kind == "null":
         return "NULL"
     result = type_text(of)
     texts = [
-        f"WHEN {scalar_text(test, schema)} THEN CAST({scalar_text(then, schema)} AS {result})"
-        for test, then in zip(tests, branches, strict=True)
+        f"WHEN {scalar_text(one.this, schema)} THEN CAST({scalar_text(one.args['true'], schema)} AS {result})"
+        for one in node.args["ifs"]
     ]
-    return f"CASE {' '.join(texts)} ELSE {scalar_text(default or exp.Null(), schema)} END"
-
-
-def _in(node: Scalar, schema: Schema) -> str:
-    tests = [scalar_text(call("eq", node.this, one), schema) for one in node.expressions]
-    return f"({' OR '.join(tests)})" if tests else "FALSE"
-
-
-def _between(node: Scalar, schema: Schema) -> str:
-    parts = (call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"]))
-    return f"({' AND '.join(scalar_text(one, schema) for one in parts)})"
+    return f"CASE {' '.join(texts)} ELSE {scalar_text(node.args.get('default') or exp.Null(), schema)} END"
 
 
 def _cast(node: Scalar, schema: Schema) -> str:
@@ -187,17 +155,14 @@ def _nested(node: Scalar, schema: Schema) -> str:
 
 
 _WRITERS: dict[type, Callable[[Any, Schema], str]] = {
-    exp.Column: _column,
+    exp.Column: lambda node, _schema: quoted(node.name),
     exp.Literal: _literal,
-    exp.Null: _null,
-    exp.Boolean: _boolean,
-    exp.And: _both("AND"),
-    exp.Or: _both("OR"),
-    exp.Is: _both("IS"),
+    exp.Null: lambda _node, _schema: "NULL",
+    exp.Boolean: lambda node, _schema: "TRUE" if node.this else "FALSE",
+    exp.And: _connected("AND"),
+    exp.Or: _connected("OR"),
+    exp.Is: _is,
     exp.Case: _case,
-    exp.If: _if,
-    exp.In: _in,
-    exp.Between: _between,
     exp.Cast: _cast,
     exp.Struct: _struct,
     exp.Dot: _dot,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from sqlglot import exp
 from dgs.query.compact.arrow_rows import arrow_type
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
 from dgs.query.meanings import number
-from dgs.query.scalar import Scalar, all_of, call, kind_of
+from dgs.query.scalar import Scalar, kind_of, operands, spelled_out
 from dgs.query.split.exact_sums import bins, limbs
 from dgs.query.types import Schema, Type
 
@@ -65,7 +65,8 @@ class Form:
 
 def in_arrow(scalar: Scalar, schema: Schema) -> Form:
     """Return a scalar over the columns of a schema. Raises NotInArrow."""
-    return _FORMS.get(type(scalar), _call)(scalar, schema)
+    node = spelled_out(scalar)
+    return _FORMS.get(type(node), _call)(node, schema)
 
 
 def array_of(values: Values, count: int) -> pa.Array:
@@ -120,8 +121,8 @@ def _constant(value: Any, kind: str) -> Form:
 
 def _both(connect: Callable[..., Values]) -> Callable[[Any, Schema], Form]:
     def form(node: Scalar, schema: Schema) -> Form:
-        left, right = (in_arrow(one, schema).as_kind("bool") for one in (node.this, node.expression))
-        return Form("bool", lambda columns: connect(left.values(columns), right.values(columns)))
+        parts = [in_arrow(one, schema).as_kind("bool") for one in operands(node)]
+        return Form("bool", lambda columns: reduce(connect, (part.values(columns) for part in parts)))
 
     return form
 
@@ -148,19 +149,9 @@ def _is_true(values: Values) -> Values:
 
 
 def _case(node: Scalar, schema: Schema) -> Form:
-    subject = node.args.get("this")
-    tests = [one.this if subject is None else call("eq", subject, one.this) for one in node.args["ifs"]]
-    branches = [one.args["true"] for one in node.args["ifs"]]
-    return _choice(tests, branches, node.args.get("default"), schema)
-
-
-def _if(node: Scalar, schema: Schema) -> Form:
-    return _choice([node.this], [node.args["true"]], node.args.get("false"), schema)
-
-
-def _choice(tests: list[Scalar], branches: list[Scalar], default: Scalar | None, schema: Schema) -> Form:
-    conditions = [in_arrow(one, schema).as_kind("bool") for one in tests]
-    forms = [in_arrow(one, schema) for one in (*branches, default or exp.Null())]
+    conditions = [in_arrow(one.this, schema).as_kind("bool") for one in node.args["ifs"]]
+    results = [one.args["true"] for one in node.args["ifs"]]
+    forms = [in_arrow(one, schema) for one in (*results, node.args.get("default") or exp.Null())]
     kind = _common({one.kind for one in forms})
     *thens, otherwise = [one.as_kind(kind) for one in forms]
 
@@ -185,21 +176,6 @@ def _common(kinds: Iterable[str]) -> str:
     if len(found) != 1:
         raise NotInArrow
     return found.pop()
-
-
-def _in(node: Scalar, schema: Schema) -> Form:
-    tests = [call("eq", node.this, one) for one in node.expressions]
-    if not tests:
-        raise NotInArrow
-    found = tests[0]
-    for one in tests[1:]:
-        found = call("or", found, one)
-    return in_arrow(found, schema)
-
-
-def _between(node: Scalar, schema: Schema) -> Form:
-    low, high = call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"])
-    return in_arrow(all_of([low, high]), schema)
 
 
 def _cast(node: Scalar, schema: Schema) -> Form:
@@ -236,9 +212,6 @@ _FORMS: dict[type, Callable[[Any, Schema], Form]] = {
     exp.Or: _both(pc.or_kleene),
     exp.Is: _is,
     exp.Case: _case,
-    exp.If: _if,
-    exp.In: _in,
-    exp.Between: _between,
     exp.Cast: _cast,
 }
 

@@ -1,6 +1,6 @@
 """The text of scalars and aggregates for Spark. A query over a bag becomes functions of arrays.
 
->>> from dgs.query.scalar import column, literal
+>>> from dgs.query.scalar import call, column, literal
 >>> from dgs.query.types import INT, Schema
 >>> scalar_text(call("gt", column("delay"), literal(15)), Names(Schema.of(delay=INT)))
 '(`delay` > CAST(15 AS BIGINT))'
@@ -18,7 +18,7 @@ from dgs.query.aggregates import Aggregate
 from dgs.query.errors import QueryError
 from dgs.query.functions import arguments_of, function_of
 from dgs.query.relation import Group, Map, Order, Relation, Source, Where
-from dgs.query.scalar import ITEMS, Nested, Scalar, call, conjuncts, kind_of, type_of
+from dgs.query.scalar import ITEMS, Nested, Scalar, conjuncts, kind_of, operands, spelled_out, type_of
 from dgs.query.sql_text import digits_text
 from dgs.query.types import Schema, Type
 
@@ -71,6 +71,7 @@ class Names:
 
 def scalar_text(scalar: Scalar, names: Names) -> str:
     """Return the text of a scalar. Raises QueryError Q501 if Spark lacks it."""
+    scalar = spelled_out(scalar)
     writer = _WRITERS.get(type(scalar))
     if writer is not None:
         return writer(scalar, names)
@@ -95,38 +96,20 @@ def _literal(node: Scalar, names: Names) -> str:
 
 
 def _connected(word: str) -> Callable[[Any, Names], str]:
-    return lambda node, names: (
-        f"({scalar_text(node.this, names)} {word} {scalar_text(node.expression, names)})"
-    )
+    return lambda node, names: f"({f' {word} '.join(scalar_text(one, names) for one in operands(node))})"
+
+
+def _is(node: Scalar, names: Names) -> str:
+    return f"({scalar_text(node.this, names)} IS {scalar_text(node.expression, names)})"
 
 
 def _case(node: Scalar, names: Names) -> str:
-    subject = node.args.get("this")
-    tests = [one.this if subject is None else call("eq", subject, one.this) for one in node.args["ifs"]]
-    return _choice(
-        node, tests, [one.args["true"] for one in node.args["ifs"]], node.args.get("default"), names
-    )
-
-
-def _choice(
-    node: Scalar, tests: list[Scalar], branches: list[Scalar], default: Scalar | None, names: Names
-) -> str:
     result = spark_type(type_of(node, names.schema))
     texts = [
-        f"WHEN {scalar_text(test, names)} THEN CAST({scalar_text(then, names)} AS {result})"
-        for test, then in zip(tests, branches, strict=True)
+        f"WHEN {scalar_text(one.this, names)} THEN CAST({scalar_text(one.args['true'], names)} AS {result})"
+        for one in node.args["ifs"]
     ]
-    return f"CASE {' '.join(texts)} ELSE {scalar_text(default or exp.Null(), names)} END"
-
-
-def _in(node: Scalar, names: Names) -> str:
-    tests = [scalar_text(call("eq", node.this, one), names) for one in node.expressions]
-    return f"({' OR '.join(tests)})" if tests else "FALSE"
-
-
-def _between(node: Scalar, names: Names) -> str:
-    parts = (call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"]))
-    return f"({' AND '.join(scalar_text(one, names) for one in parts)})"
+    return f"CASE {' '.join(texts)} ELSE {scalar_text(node.args.get('default') or exp.Null(), names)} END"
 
 
 def _cast(node: Scalar, names: Names) -> str:
@@ -250,13 +233,8 @@ _WRITERS: dict[type, Callable[[Any, Names], str]] = {
     exp.Boolean: lambda node, _names: "TRUE" if node.this else "FALSE",
     exp.And: _connected("AND"),
     exp.Or: _connected("OR"),
-    exp.Is: _connected("IS"),
+    exp.Is: _is,
     exp.Case: _case,
-    exp.If: lambda node, names: _choice(
-        node, [node.this], [node.args["true"]], node.args.get("false"), names
-    ),
-    exp.In: _in,
-    exp.Between: _between,
     exp.Cast: _cast,
     exp.Struct: _struct,
     exp.Dot: lambda node, names: f"{scalar_text(node.this, names)}.{ticked(node.expression.name)}",

@@ -28,7 +28,7 @@ def parts_of(tree: exp.Expr | None) -> list[exp.Expr]:
     if isinstance(tree, exp.Paren) and isinstance(tree.this, (exp.And, exp.Paren)):
         return parts_of(tree.this)
     if isinstance(tree, exp.And):
-        return parts_of(tree.left) + parts_of(tree.right)
+        return [one for part in tree.flatten(unnest=False) for one in parts_of(part)]
     return [tree]
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from dgs.errors.nearest import did_you_mean
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
-from dgs.query.scalar import Scalar, call, column, literal
+from dgs.query.scalar import Scalar, call, column, connected, literal
 from dgs.query.sql.sql_syntax import SqlText
 
 __all__ = ["AGGREGATE_NAMES", "Lowering", "column", "is_aggregate"]
@@ -133,6 +133,8 @@ class Lowering:
 
     def _with_parts(self, tree: exp.Expr) -> Scalar:
         """Return a node with its parts as scalars."""
+        if isinstance(tree, exp.Connector):
+            return connected(type(tree), [self.of(one) for one in tree.flatten(unnest=False)])
         if isinstance(tree, exp.In) and isinstance(tree.args.get("field"), (exp.Placeholder, exp.Parameter)):
             return self._in_parameter(tree)
         if isinstance(tree, exp.In) and tree.args.get("unnest"):

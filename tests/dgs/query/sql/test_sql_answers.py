@@ -132,6 +132,10 @@ QUERIES = [
     "select count(*) from (select count(*), max(id) from f) group by 1.5",
     'select d a, id "A", c "b", k B from f order by a, id',
     'select * from (select d a, id "A" from f) u join (select k "A", c from w) v on u.a = v."A"',
+    f"select id from f where id in ({', '.join(map(str, range(-400, 9)))})",
+    f"select id from f where {' or '.join(f'd = {number}' for number in range(400))}",
+    f"select id from f where {' and '.join(f'd <> {number}' for number in range(4, 404))}",
+    "select id, case k when 1 then 'one' when 2 then c end t, d between k and 5 b, x in (0.5, k) i from f",
 ]
 
 
