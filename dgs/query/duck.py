@@ -65,6 +65,33 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
     return in_one_form(found.cast(arrow_schema(schema)) if found.schema != arrow_schema(schema) else found)
 
 
+def unread(text: str) -> tuple[int, str] | None:
+    """Return the offset and the token at which DuckDB stops reading a text of SQL; None if it reads all, or is not installed."""
+    try:
+        import duckdb
+    except ImportError:
+        return None
+    try:
+        duckdb.extract_statements(text)
+    except duckdb.Error as error:
+        return _stop(str(error), text)
+    return None
+
+
+def _stop(said: str, text: str) -> tuple[int, str]:
+    token = re.search(r'at or near "(.*)"\n', said)
+    name = token[1] if token else ""
+    found = re.search(r"LINE (\d+): (.*)\n( *)\^", said)
+    if found is None:
+        return max(0, text.find(name)), name
+    start = sum(len(one) + 1 for one in text.split("\n")[: int(found[1]) - 1])
+    part = found[2].removeprefix("...").removesuffix("...")  # of a long line only what is near
+    cut = len(found[2]) - len(found[2].removeprefix("..."))
+    at = text.find(part, start) + len(found[3]) - len(f"LINE {found[1]}: ") - cut
+    near = [one.start() for one in re.finditer(re.escape(name), text)] if name else []
+    return min(near, key=lambda one: abs(one - at), default=at), name  # letters may be wider than one
+
+
 def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     """Tell DuckDB of the functions of users, and of exact sums, that a statement calls. A null argument makes a null."""
     known: set[str] = _HERE.__dict__.setdefault("functions", set())

@@ -50,6 +50,18 @@ CODES = {
 }
 """The codes, with what each is about and the exit code: 3 before a run, 5 in it, 4 if something is missing on the machine."""
 
+REMEDIES = {
+    "Q110": "Leave it out.",
+    "Q201": "Give one of the names that are there.",
+    "Q203": "Give a smaller number, or the name of the column.",
+    "Q204": "Cast the value, or take one of a type that fits.",
+    "Q205": "Write it with functions that are there.",
+    "Q206": "Give as many as it takes.",
+    "Q208": "Give both sides the same number of columns, of types that fit.",
+    "Q704": "Leave such values out in a `where`, or ask for them in a `case`.",
+}
+"""What to do about a mistake of a code where nothing better is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -81,8 +93,9 @@ class QueryError(InvalidError):
     def of(
         cls, code: str, problem: str, remedy: str = "", span: Span | None = None, **facts: Any
     ) -> QueryError:
-        """Return the error of a code of `CODES`. `remedy` is a sentence that says what to do."""
+        """Return the error of a code of `CODES`. `remedy` is a sentence that says what to do, by default that of the code."""
         where = None if span is None else f"{span.file}:{span.line}:{span.column}"
+        remedy = remedy or REMEDIES.get(code, "")
         return cls(code=code, problem=problem, remedy=remedy, span=span, where=where, **facts)
 
     def __str__(self) -> str:

@@ -136,7 +136,9 @@ def unified(types: Iterable[Type], span: Span | None = None) -> Type:
         elif found.is_collection and one.kind == found.kind and found.of and one.of:
             found = Type(found.kind, unified((found.of, one.of), span))
         elif one != found and one.kind != "null":
-            raise QueryError.of("Q204", f"{found} and {one} have no type in common", span=span)
+            raise QueryError.of(
+                "Q204", f"{found} and {one} have no type in common", "Cast one of them.", span
+            )
     return replace(found, nullable=True)
 
 

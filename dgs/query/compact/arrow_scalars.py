@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -107,7 +108,8 @@ def _literal(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001 - as all for
 
 
 def _null(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001
-    return Form("null", lambda _: pa.scalar(None))
+    made = pa.nulls(1)[0]
+    return Form("null", lambda _: made)
 
 
 def _boolean(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001
@@ -115,8 +117,18 @@ def _boolean(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001
 
 
 def _constant(value: Any, kind: str) -> Form:
-    made = pa.scalar(value, arrow_type(Type(kind)))
+    made = _scalar(value, kind)
     return Form(kind, lambda _: made)
+
+
+def _scalar(value: Any, kind: str) -> pa.Scalar:
+    """Return a scalar of Arrow, from its bytes: pa.scalar imports pandas if that is installed, which takes longer than all else."""
+    if kind == "text":
+        data = value.encode()
+        ends = np.array([0, len(data)], dtype=np.int32)
+        return pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(data))[0]
+    data = np.array([value], dtype={"int64": np.int64, "float64": np.float64, "bool": np.int8}[kind])
+    return pa.Array.from_buffers(arrow_type(Type(kind)), 1, [None, pa.py_buffer(data)])[0]
 
 
 def _both(connect: Callable[..., Values]) -> Callable[[Any, Schema], Form]:
@@ -133,7 +145,7 @@ def _is(node: Scalar, schema: Schema) -> Form:
         return Form("bool", lambda columns: _is_null(part.values(columns)))
     if not isinstance(wanted, exp.Boolean) or part.kind != "bool":
         raise NotInArrow
-    value = pa.scalar(bool(wanted.this))
+    value = _scalar(bool(wanted.this), "bool")
     return Form("bool", lambda columns: _is_true(pc.equal(part.values(columns), value)))
 
 

@@ -161,8 +161,9 @@ class Block:
     # --- select ---
 
     def items(self) -> list[Item]:
-        """Return the columns of the `select`, over the rows of the FROM. Raises QueryError Q201."""
+        """Return the columns of the `select`, over the rows of the FROM; each knows the names of those before it. Raises QueryError Q201."""
         found: list[Item] = []
+        names, self.aliases = self.aliases, {}
         for one in self.tree.expressions:
             star = one.this if isinstance(one, exp.Column) and isinstance(one.this, exp.Star) else one
             if isinstance(star, exp.Star):
@@ -173,6 +174,9 @@ class Block:
             is_list = isinstance(inner, (exp.Explode, exp.Unnest))
             tree = (inner.expressions or [inner.this])[0] if is_list else inner
             found.append(Item(_name(one), self.lower(tree, aggregates=True), is_list))
+            if isinstance(one, exp.Alias):
+                self.aliases[one.alias.lower()] = inner
+        self.aliases = names
         return _named_apart(found)
 
     def _star(self, star: exp.Star, table: str) -> list[Item]:

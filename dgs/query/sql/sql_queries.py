@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from sqlglot import exp
 
-from dgs.query.relation import Expand, Fields, Group, Key, Map, Order, Relation, Union, Where
-from dgs.query.scalar import Scalar, column
+from dgs.query.errors import Span
+from dgs.query.relation import (
+    Aggregate,
+    Expand,
+    Fields,
+    Group,
+    Key,
+    Map,
+    Order,
+    Relation,
+    Schema,
+    Union,
+    Where,
+)
+from dgs.query.scalar import Scalar, call, column, literal
 from dgs.query.sql.sql_aggregates import AggregateCall, Grouping
 from dgs.query.sql.sql_blocks import Block
 from dgs.query.sql.sql_joins import parts_of
@@ -33,8 +47,8 @@ class Queries:
         if isinstance(tree, (exp.Subquery, exp.Paren)):
             inner = self.query(tree.this, outer)
             return self._ordered(tree, inner)
-        if isinstance(tree, exp.Union):
-            return self._union(tree)
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree)
         if not isinstance(tree, exp.Select):
             raise self.catalog.text.error("Q110", tree, f"not supported: `{tree.key}` as a query")
         return self._select(tree, outer)
@@ -65,23 +79,23 @@ class Queries:
             catalog = catalog.with_named(one.alias, relation)
         return catalog
 
-    def _union(self, tree: exp.Union) -> Relation:
+    def _set_operation(self, tree: exp.SetOperation) -> Relation:
+        """Return the rows of `union`, `intersect` or `except`, each with `all` or without."""
         text = self.catalog.text
         parts = tuple(self.query(one) for one in (tree.left, tree.right))
         if tree.args.get("by_name"):
             raise text.error(
-                "Q110", tree.right, "not supported: `union by name`", "Name the columns in one order."
+                "Q110", tree.right, f"not supported: `{tree.key} by name`", "Name the columns in one order."
             )
+        is_distinct = bool(tree.args.get("distinct"))
         found: Relation = Union(parts, span=text.span(tree.right))
-        if tree.args.get("distinct"):
+        if not isinstance(tree, exp.Union):
+            found = _counted(parts, found.schema, tree, is_distinct=is_distinct, span=found.span)
+        elif is_distinct:
             found = _different(found)
         return self._ordered(tree, found)
 
     def _select(self, tree: exp.Select, outer: Block | None) -> Relation:
-        if not tree.expressions:
-            raise self.catalog.text.error(
-                "Q101", tree, "a `select` without columns", "Name them, or write `*`."
-            )
         block = Block(self, tree, outer)
         if block.links or block.loose:
             place = block.loose[0] if block.loose else tree
@@ -287,6 +301,31 @@ def ordered(node: Relation, by: tuple[Key, ...], limit: int | None, offset: int,
 
 def _different(node: Relation) -> Relation:
     return Group(node, tuple((name, column(name)) for name in node.schema.names), span=node.span)
+
+
+def _counted(
+    parts: Sequence[Relation], schema: Schema, tree: exp.SetOperation, *, is_distinct: bool, span: Span | None
+) -> Relation:
+    """Return the rows of `intersect` or `except`: those of both sides by how often each side has them. Nulls are one value."""
+    one, other = (_apart(f"in {side}", schema.names) for side in ("left", "right"))
+    sides = []
+    for place, part in enumerate(parts):
+        fields = tuple((new, column(old)) for new, old in zip(schema.names, part.schema.names, strict=True))
+        sides.append(Map(part, (*fields, (one, literal(1 - place)), (other, literal(place))), span=span))
+    kept: Fields = tuple((name, column(name)) for name in schema.names)
+    sums = tuple((name, Aggregate("sum", (column(name),))) for name in (one, other))
+    counted = Group(Union(tuple(sides), span=span), kept, sums, span=span)
+    wanted = 1 if isinstance(tree, exp.Intersect) else 0
+    if is_distinct:
+        there = call(
+            "and",
+            call("gt", column(one), literal(0)),
+            call("eq", call("sign", column(other)), literal(wanted)),
+        )
+        return Map(Where(counted, there, span=span), kept, span=span)
+    times = call("least", column(one), column(other)) if wanted else call("sub", column(one), column(other))
+    number = _apart("number", schema.names)
+    return Map(Expand(counted, call("range", times), number, span=span), kept, span=span)
 
 
 def _apart(name: str, taken: Any) -> str:

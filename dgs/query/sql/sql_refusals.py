@@ -34,8 +34,6 @@ REFUSED: dict[type[exp.Expr], Refusal] = {
     exp.Lateral: Refusal("`lateral`", "lateral", "Use a correlated subquery, or a join."),
     exp.TableSample: Refusal("sampling (`tablesample`)", "tablesample|using|sample"),
     exp.Pivot: Refusal("`pivot`", "pivot|unpivot", "Use `filter (where ...)`."),
-    exp.Intersect: Refusal("`intersect`", "intersect", "Use `where exists`."),
-    exp.Except: Refusal("`except`", "except", "Use `where not exists`."),
     exp.Any: Refusal("a comparison with `any`", "any|some", "Use `in` or `exists`."),
     exp.All: Refusal("a comparison with `all`", "all", "Use `not exists`."),
     exp.Lambda: Refusal("a lambda", "lambda|->"),
@@ -71,7 +69,10 @@ READ: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Select: (
         "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     ),
-    exp.Union: ("with_", "this", "expression", "distinct", "by_name", "order", "limit", "offset"),
+    **dict.fromkeys(
+        (exp.Union, exp.Intersect, exp.Except),
+        ("with_", "this", "expression", "distinct", "by_name", "order", "limit", "offset"),
+    ),
     exp.Subquery: ("with_", "this", "alias", "joins", "order", "limit", "offset"),
     exp.Table: ("this", "db", "alias", "joins", "sample", "pivots"),
     exp.Join: ("this", "on", "side", "kind", "using", "method"),

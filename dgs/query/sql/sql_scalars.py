@@ -212,6 +212,10 @@ class Lowering:
         return call("not", found) if tree.args.get("negate") else found
 
     def _position(self, tree: exp.Bracket) -> Scalar:
+        if len(tree.expressions) != 1 or isinstance(tree.expressions[0], exp.Slice):
+            raise self._text.error(
+                "Q110", tree, "not supported: a part of a list", "Name one item: `list[1]`."
+            )
         (place,) = tree.expressions
         found = self.of(place)
         is_number = isinstance(found, exp.Literal) and not found.is_string

@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from dgs.query.duck import unread
 from dgs.query.errors import QueryError, Span
 from dgs.query.sql.sql_refusals import refused, statement
 
@@ -49,7 +50,25 @@ class SqlText:
             )
         (tree,) = found
         self._check(tree)
+        if (
+            empty := next((one for one in tree.find_all(exp.Select) if not one.expressions), None)
+        ) is not None:
+            raise self.error("Q101", empty, "a `select` without columns", "Name them, or write `*`.")
+        stop = unread(self.text)  # sqlglot reads more than DuckDB does, `a,, b` for instance
+        if stop is not None and unread(self._quoted(tree)) is not None:
+            raise self._not_expected(*stop)
         return tree
+
+    def _quoted(self, tree: exp.Expr) -> str:
+        """Return the text with the names of columns in quotes: some, such as `at`, are words of DuckDB's."""
+        names = [one.this for one in tree.find_all(exp.Column) if isinstance(one.this, exp.Identifier)]
+        placed = {
+            one.meta["start"]: one.meta["end"] + 1 for one in names if "start" in one.meta and not one.quoted
+        }
+        found = self.text
+        for start, end in sorted(placed.items(), reverse=True):
+            found = f'{found[:start]}"{found[start:end]}"{found[end:]}'
+        return found
 
     def _check(self, tree: exp.Expr) -> None:
         """Refuse what is known and not supported."""
@@ -128,7 +147,12 @@ class SqlText:
             remedy = f"Write what belongs behind {last[0]!r}, or leave that out." if last else ""
             remedy = "Close the bracket." if self.text.count("(") > self.text.count(")") else remedy
             return self.error_at("Q101", end, "the query ends too early", remedy)
-        return self.error_at("Q101", at, f"{token!r} is not expected here", self._missing_before(at))
+        return self._not_expected(at, token)
+
+    def _not_expected(self, at: int, found: str) -> QueryError:
+        is_comma = found == ","
+        remedy = "Leave it out, or write what belongs before it." if is_comma else self._missing_before(at)
+        return self.error_at("Q101", at, f"{found!r} is not expected here", remedy)
 
     def _missing_before(self, at: int) -> str:
         """Return what may be wrong before an offset: a keyword that is misspelt, else a word that is missing."""

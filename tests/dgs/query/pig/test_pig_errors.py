@@ -38,14 +38,16 @@ WRONG = {
     Cast it: (double) ...""",
     A + "b = FILTER a BY n;": """Q204 t.pig:2:17: a condition is needed here, and this is int
     b = FILTER a BY n;
-                    ^""",
+                    ^
+    Cast the value, or take one of a type that fits.""",
     A + "b = FOREACH a GENERATE UPER(name);": """Q205 t.pig:2:24: no function 'UPER'
     b = FOREACH a GENERATE UPER(name);
                            ^
     Did you mean UPPER?""",
     A + "b = FOREACH a GENERATE SUBSTRING(name, 1);": """Q206 t.pig:2:24: SUBSTRING takes 3 arguments, not 2
     b = FOREACH a GENERATE SUBSTRING(name, 1);
-                           ^""",
+                           ^
+    Give as many as it takes.""",
     A + "b = FOREACH a GENERATE n AS (x, y);": """Q206 t.pig:2:30: 2 names for 1 field
     b = FOREACH a GENERATE n AS (x, y);
                                  ^
@@ -111,18 +113,22 @@ WRONG = {
     Put the file under /nowhere.""",
     "IMPORT 'other.pig';": """Q201 t.pig:1:1: no file 'other.pig' to import
     IMPORT 'other.pig';
-    ^""",
+    ^
+    Give one of the names that are there.""",
     "DEFINE m(x) RETURNS y { $y = DISTINCT $x; };\n"
     + A
     + "b, c = m(a);": """Q206 t.pig:3:1: m has 1 result, not 2
     b, c = m(a);
-    ^""",
+    ^
+    Give as many as it takes.""",
     A + "b = SAMPLE a 2;": """Q204 t.pig:2:14: a share from 0 to 1 is needed here, not 2
     b = SAMPLE a 2;
-                 ^""",
+                 ^
+    Cast the value, or take one of a type that fits.""",
     A + "b = LIMIT a -1;": """Q204 t.pig:2:13: a whole number from 0 is needed here, not -1
     b = LIMIT a -1;
-                ^""",
+                ^
+    Cast the value, or take one of a type that fits.""",
     A
     + "b = GROUP a BY n; c = SAMPLE b 0.5;": """Q110 t.pig:2:19: SAMPLE of rows that are no longer those of a stream, or have no numbers
     b = GROUP a BY n; c = SAMPLE b 0.5;

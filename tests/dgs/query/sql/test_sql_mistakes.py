@@ -1,15 +1,19 @@
 """The exact texts of mistakes in SQL, with their places. `UPDATE_GOLDEN=1` rewrites tests/golden/sql_mistakes.txt."""
 
 import os
+import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
 from dgs.query.relation import Source
 from dgs.query.split import split
 from dgs.query.sql import relation
 from dgs.query.types import BOOL, FLOAT, INT, TEXT, Schema, list_of
+from tests.dgs.query.sql.test_sql_answers import QUERIES, ROWS, SCHEMAS
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "sql_mistakes.txt"
 
@@ -34,7 +38,15 @@ WRONG = [
     "select carrier from flights\ngroup by rollup (carrier)",
     "select * from flights tablesample 10",
     "select * from flights, lateral (select 1)",
-    "select carrier from flights intersect select origin from weather",
+    "select carrier from flights intersect select day from weather",
+    "select carrier,, day from flights",
+    "select carrier, from from flights",
+    "select x + 1 y, 1 as x from flights",
+    "select carrier from flights where exists (select from weather)",
+    "select count(distinct , day) from flights",
+    "select carrier from flights where day not is null",
+    "select case when day > 1 'big' end\nfrom flights",
+    "select stops[1:2] from flights",
     "select * from flights natural join weather",
     "select string_agg(carrier, ',') from flights",
     "select carrier from flights where day > $since",
@@ -93,3 +105,34 @@ def test_a_mistake_has_a_place_and_no_text_of_the_parser(text):
     assert said.split()[1].startswith("q.sql:")
     assert "^" in said
     assert not {"sqlglot", "Expression", "\x1b", "Line 1"} & set(said.replace(",", " ").split())
+
+
+TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\\w+(?:\\.\\d+)?|<>|<=|>=|!=|\\|\\||::|//|\\S")
+
+
+def mutated(tokens):
+    """Yield the texts with one token left out, twice, or behind the next one."""
+    for place, one in enumerate(tokens):
+        before, after = tokens[:place], tokens[place + 1 :]
+        yield from (" ".join([*before, *after]), " ".join([*before, one, one, *after]))
+        if after:
+            yield " ".join([*before, after[0], one, *after[1:]])
+
+
+@pytest.mark.parametrize("queries", [QUERIES[::9], pytest.param(QUERIES, marks=pytest.mark.slow, id="all")])
+def test_what_duckdb_does_not_read_is_a_mistake_here(queries):
+    sources = {name: Source(name, schema) for name, schema in SCHEMAS.items()}
+    connection = duckdb.connect()
+    for name, schema in SCHEMAS.items():
+        connection.register(name, to_arrow(ROWS[name], schema))
+    read_too_generously = []
+    for text in {text for query in queries for text in mutated(TOKEN.findall(query))}:
+        try:
+            relation(text, sources)
+        except QueryError:
+            continue
+        try:
+            connection.sql(text)
+        except duckdb.Error as error:
+            read_too_generously.append((text, str(error).partition("\n")[0]))
+    assert read_too_generously == []
