@@ -186,11 +186,12 @@ def streams_by_name(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any
 
 def _check(said: Stream, frame: Any) -> None:
     """Raise FrameColumnError, FrameError or UsageError for what does not fit the columns of a frame."""
-    payloads = [said.payload] if isinstance(said.payload, str) else said.payload or []
+    payloads = list(said.payload or []) if isinstance(said.payload, (list, tuple)) else [said.payload]
+    payloads = [] if said.payload is None else payloads
     named = [("ts", said.ts), *(("key", one) for one in _columns(said.key))]
     named += [("kind", one) for one in _columns(said.kind, is_text=False)]
     for argument, column in (*named, *(("payload", one) for one in payloads)):
-        if column not in said.table:
+        if not isinstance(column, str) or column not in said.table:
             raise _no_column(argument, column, said.table, frame)
     lengths = {name: columns.length(column) for name, column in said.table.items()}
     if len(set(lengths.values())) > 1:

@@ -10,7 +10,6 @@ such as lazy frames of Polars, go through narwhals.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dgs.errors import MissingPackageError
+from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.frames.frame_errors import FrameError
 from dgs.model.columns import Column
 
@@ -91,12 +91,18 @@ def _arrow_table(given: Any) -> Any:
         raise FrameError(problem=problem, advice=advice)
     if hasattr(given, "toArrow"):
         return given.toArrow()
-    if not hasattr(given, "__arrow_c_stream__") and _is_lazy(given):
+    if not hasattr(given, "__arrow_c_stream__") and not isinstance(given, type) and _is_lazy(given):
         given = _collected(given)
-    with suppress(TypeError, ValueError, pa.ArrowException):  # a single column, for example
-        if is_table(given):
-            return pa.table(given)
     problem = f"a {type(given).__name__} is no table"
+    try:
+        if is_table(given) and not isinstance(given, type):
+            return pa.table(given)
+    except (TypeError, ValueError, pa.ArrowException):  # a single column, for example
+        pass
+    except RAISED as error:  # of a library or of the user, who gives Arrow's interface
+        if is_ours(error):
+            raise
+        problem = f"{problem}: reading it raised {summary(error)}"
     advice = "Give a data frame, an Arrow table, a dictionary of columns, or a list of dictionaries"
     raise FrameError(problem=problem, advice=advice)
 
@@ -123,7 +129,7 @@ def _of_pandas(series: Any) -> Column:
     """Return a column of pandas as Arrow has it; as a list if its values have no common type."""
     try:
         return _whole(pa.array(series, from_pandas=True))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
         return [
             None if is_missing else value for value, is_missing in zip(series, series.isna(), strict=True)
         ]

@@ -29,7 +29,7 @@ _PLAIN = frozenset([type(None), str, int, bytes, bool, float])
 class Tag:
     """A kind with an optional key. Tags are equal when both are; a kind without key has key None.
 
-    Raises ProgramError if the key is a Decimal, a Fraction or a complex number, or has one in it.
+    Raises ProgramError if the key is a Decimal, a Fraction, a complex number or without a hash, such as a list, or has one in it.
     """
 
     kind: str
@@ -65,7 +65,9 @@ def refused_in(key: Key | type) -> Iterator[type]:
         for part in key:
             yield from refused_in(part)
     one = key if isinstance(key, type) else type(key)
-    if issubclass(one, (Decimal, Fraction)) or (issubclass(one, Complex) and not issubclass(one, Real)):
+    has_hash = isinstance(key, type) or one.__hash__ is not None  # it is None for lists
+    is_inexact = issubclass(one, Complex) and not issubclass(one, Real)
+    if is_inexact or not has_hash or issubclass(one, (Decimal, Fraction)):
         yield one
 
 

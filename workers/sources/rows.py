@@ -236,7 +236,7 @@ def _is_held(column: pa.Array) -> bool:
             column.validate(full=True)
         elif pa.types.is_nested(kind):
             column.validate(full=True)
-            if _has_times(kind):
+            if _has_times(kind) or _has_a_field_twice(kind):
                 column.to_pylist()
     except _FAILURES:
         return False
@@ -249,7 +249,16 @@ def _has_times(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind))
 
 
+def _has_a_field_twice(kind: pa.DataType) -> bool:
+    fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    names = {field.name for field in fields}
+    is_twice = pa.types.is_struct(kind) and len(names) < len(fields)
+    return is_twice or any(_has_a_field_twice(field.type) for field in fields)
+
+
 def _named(kind: Any) -> str:
+    if _has_a_field_twice(kind):
+        return f"a {kind}, which has a field twice"
     if pa.types.is_timestamp(kind) and not _is_zone(kind):
         return f"a {kind}, whose time zone is not known"
     if pa.types.is_temporal(kind):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dgs
-from dgs.errors import MalformedRowError, OutOfOrderError, UsageError
+from dgs.errors import MalformedRowError, OutOfOrderError, ProgramError, UsageError
 from dgs.flow import FlowError, flow
 from dgs.frames.frame_errors import FrameColumnError, FrameError, FrameKindError, MixedTimesError
 from dgs.model import columns
@@ -201,6 +201,21 @@ def test_a_plan_file_reads_a_frame_with_its_own_columns(tmp_path):
     assert bare.outputs == [["nobody", 4, 7]]
 
 
+class Raising:
+    def __init__(self, error):
+        self._error = error
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise self._error
+
+
+FIELD_TWICE = pa.table(
+    {
+        "at": [1],
+        "sensor": ["a"],
+        "n": pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"]),
+    }
+)
 WRONG = [
     (lambda: dgs.stream({"at": [1]}), FrameColumnError, "`ts` is 'ts', which is no column of the frame; its columns are at"),
     (lambda: dgs.stream({"ts": [1], "amount": [1]}, payload="amuont"), FrameColumnError, "did you mean 'amount'"),
@@ -213,6 +228,13 @@ WRONG = [
     (lambda: dgs.stream({"ts": [2, None, 1]}, sort=True), FrameError, "null in row 1"),
     (lambda: dgs.stream({"ts": ["b", "a"]}, sort=True), FrameError, "cannot be sorted"),
     (lambda: dgs.stream({"ts": [1], "k": "a"}), FrameError, "column 'k' of the dictionary is 'a'"),
+    (lambda: dgs.stream(pd.DataFrame), FrameError, "a type is no table"),
+    (lambda: dgs.stream(Raising(ValueError)), FrameError, "a Raising is no table"),
+    (lambda: dgs.stream(Raising(SystemExit)), FrameError, "a Raising is no table: reading it raised SystemExit"),
+    (lambda: dgs.stream({"ts": [1]}, ts=["ts"]), FrameColumnError, r"`ts` is \['ts'\], which is no column"),
+    (lambda: dgs.stream({"ts": [1]}, payload=5), FrameColumnError, "`payload` is 5, which is no column"),
+    (lambda: ran(Seen, FIELD_TWICE, payload="n"), MalformedRowError, "row 0: the value is a struct.* which has a field twice"),
+    (lambda: dgs.run(Seen, streams={"x": [(dgs.Tag("reading", [1]), 1, 1)]}), ProgramError, "cannot be a list"),
     (lambda: dgs.stream(pd.Series([1])), FrameError, "a Series is no table"),
     (lambda: dgs.stream(pl.Series([1])), FrameError, "a Series is no table"),
     (lambda: dgs.stream(pd.DataFrame([[1, 2]], columns=["ts", "ts"])), FrameError, "two columns 'ts'"),
@@ -271,8 +293,8 @@ def test_a_bounded_frame_of_spark_comes_as_arrow():
     assert dgs.run(Seen, streams={"x": dgs.stream(Frame(), key="sensor")}).outputs == [["a", 1, 3]]
 
 
-def test_objects_of_pandas_without_a_common_type_stay_what_they_are():
-    frame = pd.DataFrame({"ts": [1, 2, 3], "sensor": "a", "payload": [1, "b", None]})
-    assert [
-        payload for _, _, payload in dgs.run(Seen, streams={"x": dgs.stream(frame, key="sensor")}).outputs
-    ] == [1, "b", None]
+@pytest.mark.parametrize("values", [[1, "b", None], [10**30, 1, -1], ["\ud800", "b", None]])
+def test_objects_of_pandas_without_a_common_type_stay_what_they_are(values):
+    frame = pd.DataFrame({"ts": [1, 2, 3], "sensor": "a", "payload": pd.Series(values, dtype=object)})
+    run = dgs.run(Seen, streams={"x": dgs.stream(frame, key="sensor")}, runtime="local")
+    assert [payload for _, _, payload in run.outputs] == values

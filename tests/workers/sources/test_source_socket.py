@@ -179,8 +179,17 @@ def test_heartbeats_are_those_of_the_lines(tmp_path):
 BAD = [
     (b"{\n", "the line is not JSON: "),
     (b"[1]\n", "the line is not a JSON object"),
-    (b"\xff\xfe\n", "the line is not JSON: "),
-    (b"[" * 100_000 + b"\n", "the line is not JSON: "),
+    (b"\xff\xfe\n", "the line is not JSON in utf-8: "),
+    (b"[" * 100_000 + b"\n", "the line is nested too deeply"),
+    (
+        b'{"ts": 1, "payload": ' + b"[" * 150 + b"]" * 150 + b"}\n",
+        "the line is nested too deeply: more than 100 levels",
+    ),
+    (b'{"ts": 1, "payload": NaN}\n', "the line holds NaN, which is not JSON"),
+    (b'{"ts": 1, "payload": 1e999}\n', "the line holds a number that no float holds: 1e999"),
+    (b'{"ts": 1, "payload": 1, "ts": 2}\n', "the line has the field 'ts' twice"),
+    (b'{"ts": 1, "payload": "\\ud800"}\n', "the line holds half of a surrogate pair"),
+    (b'{"ts": 1, "payload": ' + b"9" * 5000 + b"}\n", "the line holds a value that cannot be read"),
     (b'{"ts": null, "page": "a"}\n', "the timestamp is missing or null"),
     (b'{"ts": 5, "page": 7}\n', "key 7 of kind 'view' must be str"),
 ]

@@ -10,7 +10,7 @@ A bad line is answered with `{"error": ..., "line": N}` to its sender. It ends t
 
 from __future__ import annotations
 
-import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from dgs.errors import CodecError, MalformedRowError
 from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.event_log.segments import greatest
 from dgs.workers.event_log.writer import LogWriter
-from dgs.workers.sources.readers.jsonl import HEARTBEAT
+from dgs.workers.sources.readers.jsonl import HEARTBEAT, LineProblemError, parsed
 from dgs.workers.sources.rows import Arrivals, Beats, RawRows
 from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
 
@@ -73,15 +73,15 @@ class LineIntake:
         if self.failure is not None or self.has_ended or not text.strip():
             return
         try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            fields = parsed(text.removeprefix(BOM_UTF8))
+        except (LineProblemError, UnicodeDecodeError) as error:
             if not is_whole:
                 self.refused += 1
                 return
-            yield self.refuse(sender, number, f"the line is not JSON: {error}")
-            return
-        if not isinstance(fields, dict):
-            yield self.refuse(sender, number, "the line is not a JSON object")
+            is_text = isinstance(error, LineProblemError)
+            yield self.refuse(
+                sender, number, str(error) if is_text else f"the line is not JSON in utf-8: {error}"
+            )
             return
         line, kind = Line(sender, number, fields), fields.get("kind")
         if kind == END and len(fields) == 1 and not self.may_end:

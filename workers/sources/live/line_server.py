@@ -60,6 +60,7 @@ class LineServer:
         self._stop = threading.Event()
         self._listener = _listening(stream, config.host, config.port)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        intake.where = "{}:{}".format(*self.address)
         self._thread = threading.Thread(target=self._run, name=f"dgs-socket-{stream}", daemon=True)
         self._thread.start()
 

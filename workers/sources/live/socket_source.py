@@ -48,7 +48,6 @@ class SocketArrivals(Live):
             heartbeats=config.heartbeats,
             drops_malformed=drops_malformed,
             may_end=config.token is not None or _is_local(config.host),
-            where=f"{config.host}:{config.port}",
         )
         self._server: LineServer | None = None
         if not self._writer.is_closed:
