@@ -46,13 +46,13 @@ def of_nodes(plan: Plan, kinds: KindRates) -> NodeRates:
 def kind_rates(plan: Plan, streams: Iterable[Stream]) -> KindRates:
     """Return the rate of each node, stream and kind."""
     rates: KindRates = {}
+    owners: dict[str, dict[tuple[str, str | None], TagSet]] = {}
+    for node in plan.nodes():
+        for stream_id, tags in node.tags:
+            mine = owners.setdefault(stream_id, {})
+            mine.update({(node.id, name): part for part, name in by_kind(tags)})
     for stream in streams:
-        parts = {
-            (node.id, name): part
-            for node in plan.nodes()
-            for part, name in by_kind(node.tags.stream(stream.id))
-        }
-        shared = shares(stream, parts)
+        shared = shares(stream, owners.get(stream.id, {}))
         rates |= {(node_id, stream.id, name): rate for (node_id, name), rate in shared.items()}
     return rates
 
@@ -63,7 +63,7 @@ def by_kind(tags: TagSet) -> Iterator[tuple[TagSet, str | None]]:
         yield tags, None
         return
     for name, keys in tags.kinds:
-        yield TagSet.from_kinds({name: keys}), name
+        yield tags if len(tags.kinds) == 1 else TagSet.from_kinds({name: keys}), name
 
 
 def totals(rates: NodeRates) -> dict[str, float]:

@@ -128,7 +128,7 @@ def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
     found = {name: figures.workers[name] for name in closing if name in figures.workers}
     if not found or len(figures.workers) == 1:
         return None
-    busy = {name: one.update_seconds + one.fork_seconds + one.join_seconds for name, one in found.items()}
+    busy = {name: one.busy_seconds for name, one in found.items()}
     worker, seconds = max(busy.items(), key=lambda one: one[1])
     share = seconds / figures.seconds if figures.seconds else 0.0
     return {"worker": worker, "seconds": seconds, "share": share, "all": busy}

@@ -112,7 +112,12 @@ def runtime(
         result = run_job(replace(job, collect=collect))
         found = [batch.values for batch in result.outputs] if collect else None
         done = result.figures
-        more = {"first_output_seconds": done.first_output_seconds, "starved_reads": done.starved_reads}
+        more = {
+            "first_output_seconds": done.first_output_seconds,
+            "starved_reads": done.starved_reads,
+            "cpu_seconds": {number: host.cpu_seconds for number, host in done.hosts.items()},
+            "busy_seconds": {name: (one.host, one.busy_seconds) for name, one in done.workers.items()},
+        }
         return Measured(done.events, done.seconds, found, done.outputs, more)
 
     keeps = expects.fingerprint.count * FEW <= expects.events

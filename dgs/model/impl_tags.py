@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -29,11 +30,12 @@ class ImplTagSet:
 
     def stream(self, stream: str) -> TagSet:
         """Return the tags of `stream` in this set."""
-        return dict(self.streams).get(stream, TagSet())
+        at = bisect_left(self.streams, (stream,))
+        return self.streams[at][1] if at < len(self.streams) and self.streams[at][0] == stream else TagSet()
 
     def tags(self) -> TagSet:
         """Return the tags of all streams together: the predicate that fork gets."""
-        return union(tags for _, tags in self.streams)
+        return union(dict.fromkeys(tags for _, tags in self.streams))
 
     def __iter__(self) -> Iterator[tuple[str, TagSet]]:
         return iter(self.streams)

@@ -41,7 +41,7 @@ def proposals(
     greedy = greedy_tree(graph)
     orders = (by_degree, _by_gain) if len(graph.atoms) <= MANY_ATOMS else ()
     others = [tree_of_removals(graph, order(graph)) for order in orders]
-    for whole in (greedy, *(lowered(graph, tree) for tree in (greedy, *others))):
+    for whole in dict.fromkeys((greedy, *(lowered(graph, tree) for tree in (greedy, *others)))):
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
             yield bound_fan_out(merge_leaves(tree, count), max_fan_out)
@@ -65,7 +65,7 @@ def _counts(most: int) -> Iterator[int]:
 def lowered(graph: DependenceGraph, tree: TagTree) -> TagTree:
     """Return the tree with every atom as low as possible. An atom that depends on nothing below its node becomes a leaf there.
 
-    An atom that depends on one child's subtree only moves into that subtree. The most frequent atoms go first.
+    An atom that depends on one child's subtree only moves into that subtree. The most frequent atoms go first. Where none moves, it is the same tree.
     """
     number = {id(atom): i for i, atom in enumerate(graph.atoms)}
     work, waiting, order = 0, [tree], list[tuple[TagTree, list[Atom], list[TagTree]]]()
@@ -76,6 +76,8 @@ def lowered(graph: DependenceGraph, tree: TagTree) -> TagTree:
         own, children = (list(node.own), list(node.children)) if is_done else _lowered(graph, node, number)
         order.append((node, own, children))
         waiting.extend(children)
+    if all(len(own) == len(node.own) for node, own, _ in order):
+        return tree
     built: dict[int, TagTree] = {}
     for node, own, children in reversed(order):
         built[id(node)] = branch(own, [built.pop(id(child)) for child in children])

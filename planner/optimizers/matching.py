@@ -29,7 +29,7 @@ from math import prod
 
 from dgs.errors import NoPlanError
 from dgs.model.program import ForkJoin, Program
-from dgs.model.tag_sets import TagSet
+from dgs.model.tag_sets import TagSet, union
 from dgs.planner.plan import ForkStep, PlanNode, balanced, rebuilt
 
 Types = frozenset[str]
@@ -149,7 +149,11 @@ def match(root: PlanNode, program: Program, *, fixed: Mapping[str, str] | None =
     Raises NoPlanError with the lowest node that cannot be served, and the reason.
     """
     matcher, given = Matcher(program), fixed or {}
-    if matcher.is_uniform and not given and matcher.handling(root.subtree_tags().tags()):
+    if (
+        matcher.is_uniform
+        and not given
+        and matcher.handling(union(dict.fromkeys(tags for node in root.walk() for _, tags in node.tags)))
+    ):
         return _uniform(root, matcher)
     options: dict[int, Options] = {}
     tags: dict[int, TagSet] = {}

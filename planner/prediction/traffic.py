@@ -115,6 +115,7 @@ def traffic(
         accumulates = is_accumulating(node, program.accumulating)
         others = [*own[node.id], *(lane for above in plan.ancestors(node.id) for lane in own[above.id])]
         windows = _windows(node, own[node.id], program) if folds_windows else 0
+        cuts = _Cuts(others, between)
         lanes = tuple(
             LaneTraffic(
                 lane.stream,
@@ -122,7 +123,7 @@ def traffic(
                 lane.rate,
                 lane.rate / BATCH_EVENTS
                 if windows
-                else _stretches(lane, others, between, least=0.0 if accumulates and folds_windows else asked),
+                else _stretches(lane, cuts, least=0.0 if accumulates and folds_windows else asked),
                 _synchronises(lane, node, program),
                 lane.kind in program.accumulating,
             )
@@ -133,10 +134,37 @@ def traffic(
     return found
 
 
-def _stretches(lane: _Owned, others: Iterable[_Owned], between: Between, *, least: float) -> float:
+class _Cuts:
+    """How often the lanes of a worker, and of those above it, cut each other. Lanes with the same tags are looked at together."""
+
+    def __init__(self, lanes: Iterable[_Owned], between: Between) -> None:
+        self._between = between
+        self._alike: dict[TagSet, list[_Owned]] = {}
+        self._found: dict[TagSet, tuple[float, float]] = {}
+        for lane in lanes:
+            self._alike.setdefault(lane.tags, []).append(lane)
+
+    def of(self, lane: _Owned) -> float:
+        """Return the events per second of other lanes that depend on those of a lane."""
+        if lane.tags not in self._found:
+            self._found[lane.tags] = self._rates(lane.tags)
+        others, alike = self._found[lane.tags]
+        return others + max(0.0, alike - lane.rate)
+
+    def _rates(self, tags: TagSet) -> tuple[float, float]:
+        """Return the rates of lanes that depend on some tags: of those with other tags, and of those with the same ones."""
+        cutting = [
+            lanes for other, lanes in self._alike.items() if other != tags and self._between(tags, other)
+        ]
+        alike = self._alike[tags]
+        cuts_itself = len(alike) > 1 and self._between(tags, tags)
+        others = sum(lane.rate for lanes in cutting for lane in lanes)
+        return others, sum(lane.rate for lane in alike) if cuts_itself else 0.0
+
+
+def _stretches(lane: _Owned, cuts_of: _Cuts, *, least: float) -> float:
     """Return how many stretches a lane has per second: dependent lanes cut it, and at `least` the requests that take the state."""
-    cuts = sum(other.rate for other in others if other is not lane and between(lane.tags, other.tags))
-    cuts = max(cuts, least)
+    cuts = max(cuts_of.of(lane), least)
     pieces = lane.rate * cuts / (lane.rate + cuts) if lane.rate and cuts else 0.0
     return max(pieces, lane.rate / BATCH_EVENTS)
 

@@ -17,6 +17,7 @@ from dgs.planner.optimizers import exhaustive
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
+from dgs.planner.prediction.traffic import Between
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics.unvectorised import without_batches
 from tests.planner.instances import instances, random_instance
@@ -77,6 +78,14 @@ def test_choice_is_near_the_best_of_all_plans_for_many_programs(monkeypatch):
     found = gaps(range(1000, 5000), monkeypatch, most_trees=1500)
     assert len(found) > 2000
     assert max(found) <= 1.1 * SLACK
+
+
+def test_plans_of_many_streams_are_compared_without_comparing_all_pairs_of_streams(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Between, "__call__", lambda self, *pair: asked.append(pair) or BARRIER in pair[1])
+    made = plan(Window(), windows(300, cpus=4), name="cost", costs=Costs(update=1e-4))
+    assert len(made) in (1, 5)
+    assert len(asked) < 300
 
 
 @settings(max_examples=30, deadline=None)

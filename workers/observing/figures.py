@@ -71,6 +71,11 @@ class WorkerFigures:
     compile_seconds: float = 0.0
     why_interpreted: str = ""
 
+    @property
+    def busy_seconds(self) -> float:
+        """The seconds in which it did anything."""
+        return self.update_seconds + self.fork_seconds + self.join_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class StreamFigures:
@@ -120,7 +125,7 @@ class HostFigures:
 
     `began`, `ended`, `first_output`: None if that has not happened; only the root's host knows the end. `starved_reads`: reads while a
     buffer was full, from the source that was furthest behind (R11). `sent`: bytes by the child of an edge and the way on it. `pairs`: by
-    the host to which it sends.
+    the host to which it sends. `cpu_seconds`: what its process has used of a processor.
     """
 
     host: int = 0
@@ -134,6 +139,7 @@ class HostFigures:
     starved_reads: int = 0
     memory_bytes: int = 0
     held_bytes: int = 0
+    cpu_seconds: float = 0.0
     workers: Mapping[str, WorkerFigures] = field(default_factory=dict)
     streams: Mapping[str, StreamFigures] = field(default_factory=dict)
     sinks: Mapping[str, SinkFigures] = field(default_factory=dict)
@@ -150,6 +156,7 @@ class HostSummary:
     memory_bytes: int = 0
     held_bytes: int = 0
     starved_reads: int = 0
+    cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

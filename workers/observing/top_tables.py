@@ -123,8 +123,7 @@ def _workers(figures: RunFigures) -> Table:
 
 def _weight(figures: RunFigures, worker: WorkerFigures) -> tuple[float, float]:
     wait = worker.waits_for
-    busy = worker.update_seconds + worker.fork_seconds + worker.join_seconds
-    return (0.0 if wait is None else wait.since - figures.t - 1.0, -busy)
+    return (0.0 if wait is None else wait.since - figures.t - 1.0, -worker.busy_seconds)
 
 
 def _worker(figures: RunFigures, name: str, worker: WorkerFigures) -> tuple[Any, ...]:

@@ -46,7 +46,9 @@ def gathered(
 
 
 def _summary(host: HostFigures) -> HostSummary:
-    return HostSummary(host.process, host.t, host.memory_bytes, host.held_bytes, host.starved_reads)
+    return HostSummary(
+        host.process, host.t, host.memory_bytes, host.held_bytes, host.starved_reads, host.cpu_seconds
+    )
 
 
 def _streams(hosts: Iterable[HostFigures]) -> dict[str, StreamFigures]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from dgs.workers.observing.figures import HostFigures, Wait, WaitKind, WorkerFigures
@@ -27,6 +28,7 @@ class HostObserver:
         self._host, self._lanes = host, lanes
         self._sources, self._outputs, self._load = sources, outputs, load
         self._waits: dict[str, Wait] = {}
+        self._cpu = time.process_time()
 
     def figures(self, *, events: int, began: float | None, ended: float | None) -> HostFigures:
         """Return the figures. `events`: read here. `began`, `ended`: when it read first, and when the run was complete."""
@@ -43,6 +45,7 @@ class HostObserver:
             starved_reads=host.starved_reads,
             memory_bytes=_memory(),
             held_bytes=host.load,
+            cpu_seconds=time.process_time() - self._cpu,
             workers={worker.id: self._of(worker, now) for worker in host.workers.values()},
             streams=self._sources.figures(host.frontiers, self._outputs.dead_lettered),
             sinks=self._outputs.figures(),

@@ -23,6 +23,7 @@ ROOT = HostFigures(
     ended=15.0,
     first_output=12.0,
     starved_reads=1,
+    cpu_seconds=1.5,
     workers={"w0": WorkerFigures(0, events=3, synchronisations=2)},
     streams={"s": StreamFigures(rows=10, events=4, frontier=7, newest=9, dropped=1)},
     sinks={"jsonl": SinkFigures(2, 20, 0.5)},
@@ -55,6 +56,7 @@ def test_workers_and_pairs_are_those_of_all_hosts():
     assert run.pairs == {"0>1": PairFigures(4, 400), "1>0": PairFigures(1, 10)}
     assert run.sent == {"w1:down": 300, ":news": 100, "w1:up": 10}
     assert run.starved_reads == 2
+    assert [host.cpu_seconds for host in run.hosts.values()] == [1.5, 1.5]
 
 
 def test_sinks_of_all_hosts_add_up():
