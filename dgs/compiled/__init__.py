@@ -4,6 +4,7 @@ Outputs, states and errors are those of the interpreted program, bit for bit. Wh
 lowered, or left to the interpreter for that event. Read in this order.
 
 - `lowering`: from the source of an update to the text of a loop over columns.
+- `llvm`: the same for LLVM.
 - `loop_files`, `machine`, `called_loops`: the files of loops, LLVM, and loops of machine code as functions.
 - `lanes_as_columns`, `states_as_arrays`, `written_outputs`: what goes into a loop, and what comes out.
 - `compiled_update`, `merged_run`, `windows_at_once`: folding batches of one lane, of several, and many windows, with the interpreter for what deviates.

@@ -256,7 +256,9 @@ class CompiledUpdate:
                 step = 1
             stop = min(at + step, count)
             state, at = self._interpreted(state, at, stop, written), stop
-        return self._interpreted(state, at, count, written) if at < count else state
+            if at == count:
+                return state
+        return self._interpreted(state, at, count, written)
 
     def _interpreted(self, state: State, start: int, stop: int, written: Written) -> State:
         """Return the state after events that the interpreter processes."""

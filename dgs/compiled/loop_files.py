@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.compiled.called_loops import CalledLoop
-from dgs.compiled.lowering.llvm_text import ENTRY, llvm_text
+from dgs.compiled.llvm.llvm_text import ENTRY, llvm_text
 from dgs.compiled.lowering.loop_text import LoopText
 from dgs.compiled.lowering.value_types import Refused, scalars_of
 

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, PYTHON, TEXT, Refused
-from dgs.compiled.lowering.values import Value, constant
+from dgs.compiled.lowering.values import Value, constant, inner, tuple_value
 
 FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -123,6 +123,8 @@ class Arithmetic:
             return known
         if type(op) in BITWISE and one.type == other.type == BOOL:
             return Value(BOOL, (self.named(f"{one.scalars[0]} {BITWISE[type(op)]} {other.scalars[0]}"),))
+        if isinstance(op, ast.Add) and one.type.name == other.type.name == "tuple":
+            return tuple_value([*one.parts, *other.parts])
         a, b = self.number(one, node), self.number(other, node)
         if a.type == b.type == INT:
             return self._of_ints(node, op, a, b)
@@ -213,4 +215,8 @@ class Arithmetic:
             return value
         if value.type in (INT, FLOAT):
             return Value(BOOL, (f"({value.scalars[0]} != 0)",))
+        if value.type.is_optional:
+            return Value(BOOL, (f"({value.scalars[0]} and {self.truth(inner(value), node).scalars[0]})",))
+        if value.type.name == "tuple":
+            return constant(bool(value.parts))
         raise Refused(f"the truth of {value.type!r} is not compiled", node)

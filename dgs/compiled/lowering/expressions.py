@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dgs.compiled.lowering.arithmetic import Arithmetic
+from dgs.compiled.lowering.branches import Branches, Known
+from dgs.compiled.lowering.loops_written_out import MOST_ROUNDS, Given, branches_of, each, rounds_of
 from dgs.compiled.lowering.method_source import MISSING, Surroundings, is_known
 from dgs.compiled.lowering.value_types import (
     BOOL,
     EVENT,
     INT,
     KEY,
+    NONE,
     NUMBERS,
     OBJECT,
     PROGRAM,
@@ -24,14 +25,11 @@ from dgs.compiled.lowering.value_types import (
     ReadsStream,
     Refused,
     Type,
-    joined,
-    scalars_of,
+    has_form,
 )
 from dgs.compiled.lowering.values import (
-    NEVER,
     NOTHING,
     Value,
-    as_type,
     constant,
     inner,
     of_texts,
@@ -39,8 +37,8 @@ from dgs.compiled.lowering.values import (
     tuple_value,
 )
 
-Known = dict[str, Value]
-"""The facts about names that hold with a condition."""
+PATHS = (ast.Name, ast.Attribute)
+"""Expressions of which more may be known where a condition holds."""
 Payload = Type | dict[str, Type] | None
 """The type of a column of payloads, types of named columns, or None without payloads."""
 
@@ -55,7 +53,7 @@ class Seen:
     has_key: bool
 
 
-class Expressions(Arithmetic):
+class Expressions(Branches):
     """Lowers the expressions of an update for events of one kind. `locals`: the names that are the update's own."""
 
     def __init__(
@@ -63,7 +61,7 @@ class Expressions(Arithmetic):
     ) -> None:
         super().__init__(depth, prefix)
         self._seen, self._surroundings, self._locals = seen, surroundings, local_names
-        self.names: Known = {}
+        self._fixed: Known = {}
 
     def expression(self, node: ast.expr) -> Value:
         """Lower an expression."""
@@ -74,6 +72,25 @@ class Expressions(Arithmetic):
         return value
 
     # -- names and attributes ------------------------------------------------------------------------------------------
+
+    def _given(self, node: Given) -> Value:
+        value: Value = node.value
+        return value
+
+    def _kept(self, value: Value) -> Value:
+        """Return a value whose text is a name, so that it is computed once."""
+        if value.is_known or value.origin is not None or not has_form(value.type):
+            return value
+        return of_texts(
+            value.type, [text if text.isidentifier() else self.named(text) for text in value.flat]
+        )
+
+    def _namedexpr(self, node: ast.NamedExpr) -> Value:
+        """Lower `(name := value)`, where it is certain to be computed."""
+        if self._uncertain or node.target.id in self._fixed:
+            raise Refused(f"`{ast.unparse(node)}` is not compiled here: it may not be computed", node)
+        self.names[node.target.id] = value = self._kept(self.expression(node.value))
+        return value
 
     def _constant(self, node: ast.Constant) -> Value:
         return constant(node.value, node)
@@ -104,16 +121,16 @@ class Expressions(Arithmetic):
             raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
         try:
             if of.type == PROGRAM:
-                return self._known(self._surroundings.of_program(node.attr), node)
+                return self._known(self._surroundings.of_program(node.attr), node, of)
             if of.type == PYTHON:
-                return self._known(self._surroundings.attribute(of.constant, node.attr), node)
+                return self._known(self._surroundings.attribute(of.constant, node.attr), node, of)
         except Refused as refused:
             raise Refused(refused.refusal.why, node) from None
         if of.type.of is not None and node.attr in of.type.names:
             return of.parts[of.type.names.index(node.attr)]
         raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
 
-    def _known(self, value: Any, node: ast.AST) -> Value:
+    def _known(self, value: Any, node: ast.AST, owner: Value = NOTHING) -> Value:  # noqa: ARG002 - properties ask for it
         """Return what the program, a module or a plain object has. Of an object that is no constant only attributes are used."""
         return constant(value, node) if is_known(value) else Value(PYTHON, constant=value)
 
@@ -139,13 +156,25 @@ class Expressions(Arithmetic):
         return Value(of, ("payload_here",), origin=("payload",))
 
     def _subscript(self, node: ast.Subscript) -> Value:
-        of, at = self.expression(node.value), self.expression(node.slice)
+        of = self.expression(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self._slice(node, node.slice, of)
+        at = self.expression(node.slice)
         if of.origin == ("payload",) and isinstance(self._seen.payload, dict) and at.type == TEXT:
             return self._field(node, at.constant)
         count = len(of.parts)
         if of.type.name == "tuple" and at.type == INT and at.is_known and -count <= at.constant < count:
             return of.parts[int(at.constant)]
         raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+
+    def _slice(self, node: ast.AST, of: ast.Slice, value: Value) -> Value:
+        """Lower a slice of a tuple, with constants."""
+        bounds = [NOTHING if one is None else self.expression(one) for one in (of.lower, of.upper, of.step)]
+        if value.type.name != "tuple" or not all(one.is_known and one.type in (INT, NONE) for one in bounds):
+            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        if bounds[2].constant == 0:
+            raise Refused("a slice whose step is 0 is not compiled", node)
+        return tuple_value(value.parts[slice(*(one.constant for one in bounds))])
 
     def _field(self, node: ast.AST, name: str) -> Value:
         fields = self._seen.payload
@@ -158,19 +187,36 @@ class Expressions(Arithmetic):
     # -- composed values -----------------------------------------------------------------------------------------------
 
     def _tuple(self, node: ast.Tuple) -> Value:
-        parts = [self.expression(part) for part in node.elts]
+        parts = [one for part in node.elts for one in self._elements(part)]
         value = tuple_value(parts)
         if all(part.is_known and part.type != PYTHON for part in parts):
             return replace(value, constant=tuple(part.constant for part in parts))
         return value
 
+    def _elements(self, node: ast.expr) -> Sequence[Value]:
+        """Return the values that an element of a tuple stands for: several if it is `*of`."""
+        if not isinstance(node, ast.Starred):
+            return (self.expression(node),)
+        value = self.expression(node.value)
+        if value.type.name != "tuple":
+            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        return value.parts
+
     def _dict(self, node: ast.Dict) -> Value:
-        names = [key.value for key in node.keys if isinstance(key, ast.Constant)]
-        if len(names) != len(node.keys) or not names or not all(type(name) is str for name in names):
-            raise Refused("a record needs constant texts as names", node)
-        if len(set(names)) != len(names):
-            raise Refused("two values of a record have one name", node)
-        return record_value([str(name) for name in names], [self.expression(value) for value in node.values])
+        found: dict[str, Value] = {}
+        for key, of in zip(node.keys, node.values, strict=True):
+            value = self.expression(of)
+            if key is None and value.type.name == "record":
+                found |= dict(zip(value.type.names, value.parts, strict=True))
+            elif key is None and value.origin == ("payload",) and isinstance(self._seen.payload, dict):
+                found |= {name: self._field(of, name) for name in self._seen.payload}
+            elif isinstance(key, ast.Constant) and type(key.value) is str:
+                found[key.value] = value
+            else:
+                raise Refused("a record needs constant texts as names", node)
+        if not found:
+            raise Refused("a record without names is not compiled", node)
+        return record_value(list(found), list(found.values()))
 
     # -- operations ----------------------------------------------------------------------------------------------------
 
@@ -215,9 +261,48 @@ class Expressions(Arithmetic):
             return self._chain(node, right, rest[1:]) if first.constant else first
         name = self.named("False")
         self.put(f"if {first.scalars[0]}:")
-        with self.indented():
+        with self.indented(), self.knowing({}):
             self.put(f"{name} = {self._chain(node, right, rest[1:]).scalars[0]}")
         return Value(BOOL, (name,))
+
+    # -- what is gone through ------------------------------------------------------------------------------------------
+
+    def items(self, node: ast.expr) -> list[Value]:
+        """Return what a loop goes through, or a generator expression gives. Raises Refused if it is not known how much that is."""
+        if isinstance(node, ast.GeneratorExp):
+            given = [Given(value, node) for value in self.items(node.generators[0].iter)]
+            return [self._kept(self.expression(one)) for one in each(node, given)]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            of = self._name(node.func).constant
+            if of is range:
+                return self._numbers(node)
+            if of is reversed and len(node.args) == 1:
+                return self.items(node.args[0])[::-1]
+            if of is zip or (of is enumerate and len(node.args) == 1):
+                parts = [self.items(one) for one in node.args]
+                if of is enumerate:
+                    parts = [[constant(number) for number in range(len(parts[0]))], *parts]
+                return [tuple_value(pair) for pair in zip(*parts, strict=False)]
+        value = self._kept(self.expression(node))
+        if value.type.name != "tuple":
+            raise Refused(f"a loop over `{ast.unparse(node)}` is not compiled: its length is not known", node)
+        return list(value.parts)
+
+    def _numbers(self, node: ast.Call) -> list[Value]:
+        """Return the numbers of a range."""
+        bounds = [self.expression(one) for one in node.args]
+        try:
+            if all(one.is_known and one.type == INT for one in bounds):
+                return [constant(one) for one in range(*(one.constant for one in bounds))[: MOST_ROUNDS + 1]]
+        except (TypeError, ValueError):  # such as a step of 0: the interpreter says so
+            pass
+        raise Refused(f"`{ast.unparse(node)}` is not compiled: its bounds are not known", node)
+
+    def _written_out(self, node: ast.For | ast.Match) -> list[ast.stmt]:
+        """Return a loop or a `match` as simpler statements."""
+        if isinstance(node, ast.Match):
+            return branches_of(node, Given(self._kept(self.expression(node.subject)), node))
+        return rounds_of(node, [Given(value, node) for value in self.items(node.iter)])
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
@@ -233,16 +318,32 @@ class Expressions(Arithmetic):
             return Value(BOOL, (f"(not {value.scalars[0]})",)), no, yes
         if isinstance(node, ast.BoolOp):
             return self._joined_conditions(node, node.values, as_value=as_value)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name):
-            value, name = self.expression(node), node.left.id
-            if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and not value.is_known:
-                some, none = {name: inner(self.names[name])}, {name: NOTHING}
-                return (value, none, some) if isinstance(node.ops[0], ast.Is) else (value, some, none)
-            return value, {}, {}
         value = self.expression(node)
+        if (
+            isinstance(node, ast.Compare)
+            and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+            and not value.is_known
+        ):
+            of = self.expression(node.left)
+            some, none = self._narrowed(node.left, inner(of)), self._narrowed(node.left, NOTHING)
+            return (value, none, some) if isinstance(node.ops[0], ast.Is) else (value, some, none)
         if as_value and value.type != BOOL:
             raise Refused("`and` and `or` of values that are no bools give one of them: use `if`", node)
-        return self.truth(value, node), {}, {}
+        known = self._narrowed(node, inner(value)) if value.type.is_optional else {}
+        return self.truth(value, node), known, {}
+
+    def _narrowed(self, node: ast.expr, value: Value) -> Known:
+        """Return what is known of names where an expression has this value: a name, or a part of a named tuple."""
+        if isinstance(node, ast.Name) and node.id in self.names:
+            return {node.id: value}
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, PATHS):
+            return {}
+        whole = self.expression(node.value)
+        if whole.type.of is None or node.attr not in whole.type.names:
+            return {}
+        pairs = zip(whole.type.names, whole.parts, strict=True)
+        parts = [value if name == node.attr else part for name, part in pairs]
+        return self._narrowed(node.value, tuple_value(parts, whole.type.of))
 
     def _joined_conditions(
         self, node: ast.BoolOp, operands: list[ast.expr], *, as_value: bool
@@ -265,8 +366,15 @@ class Expressions(Arithmetic):
         return (value, {**yes, **more_yes}, {}) if is_and else (value, {}, {**no, **more_no})
 
     def _boolop(self, node: ast.BoolOp) -> Value:
-        """Lower `and` or `or` as a value, which is one of the operands: all must be bools."""
-        return self._joined_conditions(node, node.values, as_value=True)[0]
+        """Lower `and` or `or` as a value, which is one of the operands."""
+        if all(map(_is_test, node.values)):
+            return self._joined_conditions(node, node.values, as_value=True)[0]
+        first, *others = node.values
+        if not isinstance(first, ast.Name):
+            first = Given(self._kept(self.expression(first)), node)
+        rest = ast.copy_location(ast.BoolOp(node.op, others), node) if len(others) > 1 else others[0]
+        ways = (rest, first) if isinstance(node.op, ast.And) else (first, rest)
+        return self._ifexp(ast.copy_location(ast.IfExp(first, *ways), node))
 
     def _ifexp(self, node: ast.IfExp) -> Value:
         test, yes, no = self.condition(node.test)
@@ -281,53 +389,9 @@ class Expressions(Arithmetic):
         self.put_branches(test.scalars[0], [lines for _, lines in ends])
         return value
 
-    # -- branches ------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def indented(self) -> Iterator[None]:
-        """Write the lines of the block one step further in."""
-        self.depth += 1
-        yield
-        self.depth -= 1
-
-    @contextmanager
-    def knowing(self, known: Known) -> Iterator[None]:
-        """In the block, know more of names."""
-        before, self.names = self.names, {**self.names, **known}
-        yield
-        self.names = before
-
-    @contextmanager
-    def apart(self) -> Iterator[list[str]]:
-        """Write the lines of the block, one step further in, to a list of their own."""
-        before, lines = self.lines, list[str]()
-        self.lines = lines
-        with self.indented():
-            yield lines
-        self.lines = before
-
-    def merged(self, ends: list[Value], branches: list[list[str]], node: ast.AST, what: str) -> Value:
-        """Return the value that is one of two, and add to the branches what gives it its scalars."""
-        if PYTHON in (ends[0].type, ends[1].type) and ends[0].constant is not ends[1].constant:
-            raise Refused(f"{what} is one of two objects", node)
-        if ends[0].is_same(ends[1]) or ends[1] == NEVER:
-            return ends[0]
-        if ends[0] == NEVER:
-            return ends[1]
-        of = joined(ends[0].type, ends[1].type, node, what=what)
-        names = [self.fresh() for _ in scalars_of(of)]
-        for end, lines in zip(ends, branches, strict=True):
-            texts = as_type(end, of, node)
-            lines += [
-                "    " * (self.depth + 1) + f"{n} = {text}" for n, text in zip(names, texts, strict=True)
-            ]
-        return of_texts(of, names)
-
-    def put_branches(self, test: str, branches: list[list[str]]) -> None:
-        """Write an `if` with the lines of its two branches."""
-        empty = ["    " * (self.depth + 1) + "pass"]
-        self.put(f"if {test}:")
-        self.lines += branches[0] or empty
-        if branches[1]:
-            self.put("else:")
-            self.lines += branches[1]
+def _is_test(node: ast.expr) -> bool:
+    """Whether an expression surely is a bool."""
+    if isinstance(node, ast.BoolOp):
+        return all(map(_is_test, node.values))
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))

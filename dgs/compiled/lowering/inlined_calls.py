@@ -37,6 +37,8 @@ class InlinedCalls(Entries):
         raise NotImplementedError
 
     def _call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and self._is_super(node.func.value):
+            return self._inlined(node, self._surroundings.of_base(node.func.attr), (Value(PROGRAM),))
         callee = self._callee(node.func)
         return super()._call(node) if callee is None else self._inlined(node, *callee)
 
@@ -59,18 +61,48 @@ class InlinedCalls(Entries):
             return of.constant.__func__, (self._owner(of.constant.__self__),)
         return None
 
+    def _is_super(self, node: ast.expr) -> bool:
+        """Whether an expression is `super()` in a method of the program."""
+        if (
+            not isinstance(node, ast.Call)
+            or node.args
+            or node.keywords
+            or not isinstance(node.func, ast.Name)
+        ):
+            return False
+        first = self.names.get(self._surroundings.of.__code__.co_varnames[0], NOTHING)
+        return node.func.id == "super" and self._name(node.func).constant is super and first.type == PROGRAM
+
     def _owner(self, owner: object) -> Value:
         return Value(PROGRAM) if self._surroundings.is_program(owner) else Value(PYTHON, constant=owner)
 
     def _inlined(self, node: ast.Call, function: FunctionType, bound: tuple[Value, ...]) -> Value:
         """Return the value of a call."""
-        name = ast.unparse(node.func)
-        if self._deep >= MOST_DEEP:
-            raise Refused(f"`{name}` calls itself, or calls go deeper than {MOST_DEEP}", node)
         given = [self._kept(self.expression(one)) for one in node.args]
         named = {one.arg: self._kept(self.expression(one.value)) for one in node.keywords}
+        return self._returned(node, ast.unparse(node.func), function, [*bound, *given], named)
+
+    def _known(self, value: object, node: ast.AST, owner: Value = NOTHING) -> Value:
+        """Return what the program, a module or a plain object has; of a property what its function returns."""
+        if type(value) is not property:
+            return super()._known(value, node)
+        if not isinstance(value.fget, FunctionType):
+            raise Refused("a property without a function of Python is not compiled", node)
+        return self._returned(node, value.fget.__name__, value.fget, [owner], {})
+
+    def _returned(
+        self,
+        node: ast.AST,
+        name: str,
+        function: FunctionType,
+        given: Sequence[Value],
+        named: dict[str | None, Value],
+    ) -> Value:
+        """Return what a function returns for some arguments."""
+        if self._deep >= MOST_DEEP:
+            raise Refused(f"`{name}` calls itself, or calls go deeper than {MOST_DEEP}", node)
         try:
-            tree, names = definition(function), self._parameters(function, [*bound, *given], named)
+            tree, names = definition(function), self._parameters(function, given, named)
             with self._inside(function, names):
                 return self._kept(self._value_of(tree.body))
         except (NoEntries, ReadsStream):
@@ -127,6 +159,8 @@ class InlinedCalls(Entries):
                 return NEVER
             if isinstance(node, ast.If):
                 return self._value_of_if(node, body[number + 1 :])
+            if isinstance(node, (ast.For, ast.Match)):
+                return self._value_of([*self._written_out(node), *body[number + 1 :]])
             self._statement(node)
         return NOTHING
 
@@ -156,7 +190,3 @@ class InlinedCalls(Entries):
         if self._deep:
             raise Refused("a function that changes the state is not compiled", target)
         super().store(target, value)
-
-    def _kept(self, value: Value) -> Value:
-        """Return a value whose text is a name, so that it is computed once."""
-        raise NotImplementedError

@@ -5,20 +5,33 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from types import BuiltinFunctionType
 from typing import Any
 
 from dgs.compiled.lowering.expressions import Expressions
+from dgs.compiled.lowering.loops_written_out import Given, each
 from dgs.compiled.lowering.method_source import is_known
-from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NUMBERS, PYTHON, TEXT, Refused, is_named_tuple
-from dgs.compiled.lowering.values import Value, constant, tuple_value
+from dgs.compiled.lowering.value_types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NUMBERS,
+    PYTHON,
+    TEXT,
+    Refused,
+    Type,
+    is_named_tuple,
+)
+from dgs.compiled.lowering.values import NOTHING, Value, constant, tuple_value
 
 WHOLE = {math.floor: "floor_of", math.ceil: "ceiling_of", math.trunc: "", int: "", round: "nearest_of"}
 """Functions that make an int of a number, and the operation that finds the whole float next to it. Cutting it off needs none."""
 TESTS = {math.isnan: "{0} != {0}", math.isinf: "magnitude({0}) == INFINITY", math.isfinite: "magnitude({0}) < INFINITY"}  # fmt: skip
 """Functions that test a float."""
+WITH_DEFAULT = 2
+"""The arguments of `get` with a default."""
 
 
 class KnownCalls(Expressions):
@@ -27,11 +40,18 @@ class KnownCalls(Expressions):
     def _call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "_replace":
             return self._replaced(node, self.expression(node.func.value))
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            owner = self.expression(node.func.value)
+            if owner.origin == ("payload",) and isinstance(self._seen.payload, dict):
+                return self._got_field(node, self._seen.payload)
         refused = Refused(f"a call of `{ast.unparse(node.func)}` is not compiled", node)
         try:
             of = self.expression(node.func)
         except Refused:
             raise refused from None
+        is_builtin = type(of.constant) is BuiltinFunctionType and len(node.args) == 1 and not node.keywords
+        if is_builtin and isinstance(node.args[0], ast.GeneratorExp):
+            return self._of_items(node, node.args[0], of.constant)
         if of.type != PYTHON or any(isinstance(one, ast.Starred) for one in node.args):
             raise refused
         if is_named_tuple(of.constant):
@@ -92,6 +112,28 @@ class KnownCalls(Expressions):
             return value
         (text,) = value.scalars
         return Value(INT, (self.checked(f"whole_checked({f'{operation}({text})' if operation else text})"),))
+
+    def _of_items(self, node: ast.Call, given: ast.GeneratorExp, of: Callable[..., Any]) -> Value:
+        """Return what a function gives for a generator expression. `any` and `all` stop where their value is certain."""
+        if of not in (any, all):  # which take all
+            found = self._of_function(node, of, [tuple_value(self.items(given))])
+            if found is None:
+                raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            return found
+        tests = each(given, [Given(value, node) for value in self.items(given.generators[0].iter)])
+        if not tests:
+            return constant(of is all)
+        op = ast.Or() if of is any else ast.And()
+        return self.condition(ast.copy_location(ast.BoolOp(op, tests), node))[0]
+
+    def _got_field(self, node: ast.Call, fields: Mapping[str, Type]) -> Value:
+        """Lower `event.payload.get(name)`: every payload of a batch has the same names."""
+        values = [self.expression(argument) for argument in node.args]
+        if node.keywords or not values or values[0].type != TEXT or len(values) > WITH_DEFAULT:
+            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        if values[0].constant in fields:
+            return self._field(node, values[0].constant)
+        return values[1] if len(values) > 1 else NOTHING
 
     def _named_tuple(self, node: ast.Call, of: Any) -> Value:
         given = {name: self.expression(one) for name, one in zip(of._fields, node.args, strict=False)}

@@ -84,8 +84,6 @@ def loop_text(
             else:
                 bodies.append(body.lines)
                 after = joined(after, body.returned, what="the state")
-        if after.is_optional or after.name == "None":
-            raise Refused("a state that is None is not compiled")
         if after == state:
             return _assembled(name, lane, state, sites.found, bodies)
         state = after

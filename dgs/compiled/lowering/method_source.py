@@ -6,6 +6,7 @@ import ast
 import inspect
 import linecache
 from collections.abc import Iterator
+from enum import EnumMeta
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -102,14 +103,26 @@ class Surroundings:
     def attribute(self, of: Any, name: str) -> Any:
         """Return a plain attribute of the program or a module. Raises Refused for any other: reading it may run code."""
         looked_up_by: Any = type(of).__getattribute__
-        if not isinstance(of, ModuleType) and looked_up_by is not object.__getattribute__:
+        is_usual = looked_up_by is object.__getattribute__ or type(of) in (ModuleType, type, EnumMeta)
+        if not is_usual:
             raise Refused("the program computes its attributes")
-        found = inspect.getattr_static(of, name, MISSING)
-        if not is_known(found) and not _is_plain(found):
+        found = _static(of, name)
+        is_bound = type(found) in (property, classmethod, staticmethod)
+        if not is_known(found) and not _is_plain(found) and not is_bound:
             raise Refused(f"`{name}` is no constant of {type(of).__name__}")
         self._attributes.append((of, name, found))
-        is_method = isinstance(found, FunctionType) and not isinstance(of, (ModuleType, type))
-        return MethodType(found, of) if is_method and name not in vars(of) else found
+        return _bound(found, of, name)
+
+    def of_base(self, name: str) -> FunctionType:
+        """Return the method that `super()` finds. Raises Refused if it finds something else."""
+        of, order = self.name("__class__"), type(self._owner).__mro__
+        bases = order[order.index(of) + 1 :] if of in order else ()
+        base = next((one for one in bases if name in vars(one)), None)
+        found = MISSING if base is None else vars(base)[name]
+        if not isinstance(found, FunctionType):
+            raise Refused(f"`super().{name}` is not compiled")
+        self._attributes.append((base, name, found))
+        return found
 
     def of_program(self, name: str) -> Any:
         """Return a plain attribute of the program. Raises Refused for any other."""
@@ -137,7 +150,7 @@ class Surroundings:
             return True
         if any(self._look_up(name) is not value for name, value in self._names.items()):
             return True
-        return any(inspect.getattr_static(of, name, MISSING) is not v for of, name, v in self._attributes)
+        return any(_static(of, name) is not value for of, name, value in self._attributes)
 
     def _look_up(self, name: str) -> Any:
         if name in self._cells:
@@ -146,6 +159,26 @@ class Surroundings:
             except ValueError:
                 return MISSING
         return self._globals.get(name, self._builtins.get(name, MISSING))
+
+
+def _static(of: Any, name: str) -> Any:
+    """Return an attribute as it is kept: nothing is called."""
+    if isinstance(of, EnumMeta) and name in of.__members__:
+        return of.__members__[name]
+    return inspect.getattr_static(of, name, MISSING)
+
+
+def _bound(found: Any, of: Any, name: str) -> Any:
+    """Return an attribute as Python gives it, a property as it is."""
+    is_of_class = isinstance(of, type)
+    if isinstance(found, staticmethod):
+        return found.__func__
+    if isinstance(found, classmethod) and isinstance(found.__func__, FunctionType):
+        return MethodType(found.__func__, of if is_of_class else type(of))
+    if isinstance(found, property) and is_of_class:
+        raise Refused(f"`{name}` is no constant of {of.__name__}")
+    is_method = isinstance(found, FunctionType) and not is_of_class and not isinstance(of, ModuleType)
+    return MethodType(found, of) if is_method and name not in vars(of) else found
 
 
 def _is_plain(value: Any) -> bool:

@@ -16,6 +16,7 @@ from dgs.compiled.lowering.method_source import Surroundings, definition
 from dgs.compiled.lowering.value_types import (
     EMIT,
     EVENT,
+    NONE,
     PROGRAM,
     PYTHON,
     Refused,
@@ -25,7 +26,7 @@ from dgs.compiled.lowering.value_types import (
     joined,
     scalars_of,
 )
-from dgs.compiled.lowering.values import NOTHING, Value, as_type, of_texts
+from dgs.compiled.lowering.values import NOTHING, Value, as_type, inner, of_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,11 @@ class Lowering(InlinedCalls):
         self.names = {**self._fixed, before: of_texts(state, state_names(state))}
         if state.name == "dict":
             self._fixed[before] = self.names[before]
+        self._may_be_none = state == NONE or state.is_optional
         if not self._block(tree.body):
-            raise Refused("update does not return a state on every path", tree)
+            if not self._may_be_none:
+                raise Refused("update does not return a state on every path", tree)
+            self._return(ast.copy_location(ast.Return(None), tree))
         if state.name == "dict":
             self.returned = joined(self.returned, dict_of(self.wider), tree, what="the state")
 
@@ -88,6 +92,8 @@ class Lowering(InlinedCalls):
             return True
         if isinstance(node, ast.If):
             return self._if(node)
+        if isinstance(node, (ast.For, ast.Match)):
+            return self._block(self._written_out(node))
         if isinstance(node, ast.Assert):
             self._assert(node)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
@@ -114,14 +120,6 @@ class Lowering(InlinedCalls):
     def _does_nothing(self, node: ast.stmt) -> bool:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         return is_text or isinstance(node, ast.Pass)
-
-    def _kept(self, value: Value) -> Value:
-        """Return a value whose text is a name, so that it is computed once."""
-        if value.is_known or value.origin is not None or not has_form(value.type):
-            return value
-        return of_texts(
-            value.type, [text if text.isidentifier() else self.named(text) for text in value.flat]
-        )
 
     def _assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name) and target.id not in self._fixed:
@@ -187,6 +185,12 @@ class Lowering(InlinedCalls):
             return
         if not has_form(value.type):
             raise Refused(f"a state with {value.type!r} in it is not compiled", node)
+        if not self._may_be_none and (value.type == NONE or value.type.is_optional):
+            # The interpreter knows whether None is a state, or a `return` was forgotten.
+            self.deviate("True" if value.type == NONE else f"not {value.scalars[0]}")
+            if value.type == NONE:
+                return
+            value = inner(value)
         self.returned = joined(self.returned, value.type, node, what="the state")
         if self.returned == self._state:  # else all is lowered again, with the wider state
             names, texts = state_names(self._state), as_type(value, self._state, node)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +164,13 @@ def joined(one: Type, other: Type, node: ast.AST | None = None, *, what: str = "
 
 def is_named_tuple(of: Any) -> bool:
     """Whether a class is a NamedTuple, and makes its objects as NamedTuple does."""
-    return isinstance(of, type) and of.__mro__[1:] == (tuple, object) and "_fields" in vars(of)
+    is_one = isinstance(of, type) and of.__mro__[1:] == (tuple, object) and "_fields" in vars(of)
+    return is_one and all(name in USUAL for name in vars(of) if name.startswith("__"))
+
+
+class _Usual(NamedTuple):
+    field: int
+
+
+USUAL = frozenset(vars(_Usual)) | {"__doc__"}
+"""The names that every NamedTuple has: with others, such as `__bool__`, it would be no plain tuple."""

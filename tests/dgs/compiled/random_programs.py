@@ -16,18 +16,23 @@ FLOATS = [0.0, -0.0, 0.5, -1.5, 3.0, 1e300, 2.0**53, float("inf"), float("-inf")
 START = (0, 1, 0.5, None, True)
 """The initial state: the values of a, b, f, o and p."""
 
-OF_INTS = ["$i + $i", "$i - $i", "$i * $i", "$i // $i", "$i % $i", "-$i", "abs($i)", "min($i, $i)", "$i & $i", "p + $i", "$i if $c else $i"]  # fmt: skip
-OF_FLOATS = ["$f + $f", "$f - $i", "$i * $f", "$f / $f", "$i / $f", "$i / $i", "-$f", "abs($f)", "max($f, $f)", "$f if $c else $f"]  # fmt: skip
+OF_INTS = ["$i + $i", "$i - $i", "$i * $i", "$i // $i", "$i % $i", "-$i", "abs($i)", "min($i, $i)", "$i & $i", "p + $i", "$i if $c else $i", "$i >> 3", "x << 2", "int($f)", "round($f)", "x ** 2", "$i or $i", "$i and $i", "sum((a, $i))", "math.floor($f)", "(o or $i)"]  # fmt: skip
+OF_FLOATS = ["$f + $f", "$f - $i", "$i * $f", "$f / $f", "$i / $f", "$i / $i", "x / 7", "$i / $i", "x / 3", "-$f", "abs($f)", "max($f, $f)", "$f if $c else $f", "$f // $f", "$f % $i", "math.sqrt($f)", "(f, $f, y)[1:][0]"]  # fmt: skip
 CONDITIONS = [
     "$i < $i",
     "$i == $f",
     "$f > $i",
+    "x > 9007199254740992.0",
+    "x == 9007199254740992.0",
     "not $c",
     "$c and $c",
     "$c or $c",
     "0 <= $i < $i",
     "$i % $i == 0",
     "$i in (1, $i, -3)",
+    "any(n > $i for n in (a, x))",
+    "all(n < b for n in (a, x, $i))",
+    "math.isnan($f)",
 ]
 LEAVES = {
     "i": ["a", "b", "x", "x", "event.ts", "1", "-3", "7", str(2**53 + 1)],
@@ -56,10 +61,25 @@ class Writer:
         """Return statements. `some`: `o` is known not to be None."""
         return [line for _ in range(self._random.randint(1, 3)) for line in self.statement(depth, some=some)]
 
-    def statement(self, depth, *, some):
+    def statement(self, depth, *, some):  # noqa: PLR0911 - one for each statement
         choose = self._random.choice
         kind = choose(
-            ["set", "set", "set", "emit", "emit", "swap", "if", "if", "narrow", "narrow", "return", "raise"]
+            [
+                "set",
+                "set",
+                "set",
+                "emit",
+                "emit",
+                "swap",
+                "if",
+                "if",
+                "narrow",
+                "narrow",
+                "return",
+                "raise",
+                "for",
+                "match",
+            ]
         )
         if kind == "set" and not some:
             name = choose("abfpo")
@@ -75,11 +95,22 @@ class Writer:
             ]
         if not depth:
             return [f"a += {self.filled('$i', 1)}" if not some else "b -= o"]
+        if kind == "for":
+            return self.loop(depth)
+        if kind == "match":
+            return ["match x:", "    case 1 | 3:", "        a += 1", "    case -2 if p:", "        b -= 1", "    case _:", "        p = False"]  # fmt: skip
         test = "o is not None" if kind == "narrow" else self.filled("$c", 2)
         lines = [f"if {test}:", *("    " + line for line in self.block(depth - 1, some=kind == "narrow"))]
         if choose([True, False]):
             lines += ["else:", *("    " + line for line in self.block(depth - 1))]
         return lines
+
+    def loop(self, depth):
+        """Return a loop of a few rounds, some of which it leaves."""
+        items = self._random.choice(["(a, x, 3)", "range(3)", "reversed((b, 1))", "(x, 2, b)[:2]"])
+        lines = [f"for n in {items}:", *("    " + line for line in self.block(depth - 1))]
+        leaves = [f"    if {self.filled('$c', 1)}:", f"        {self._random.choice(['break', 'continue'])}"]
+        return [lines[0], *self._random.choice([[], leaves]), *lines[1:], "    a += n & 7", *self._random.choice([[], ["else:", "    b ^= 1"]])]  # fmt: skip
 
     def raising(self):
         """Return statements that raise for some events."""

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from dgs.compiled.lowering.llvm_operations import BOOL, FLOAT, INT, SIGNATURES, VALUES
+from dgs.compiled.llvm.llvm_operations import BOOL, FLOAT, INT, SIGNATURES, VALUES
 from dgs.compiled.lowering.value_types import Refused
 
 STORED = {"i8": INT, "i4": "i32", "f8": FLOAT, "?": "i8"}

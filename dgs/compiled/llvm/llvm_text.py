@@ -15,8 +15,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from dgs.compiled.lowering.llvm_function import LlvmFunction, returned_type
-from dgs.compiled.lowering.llvm_operations import BOOL, IN_WORDS, INT, OPERATIONS, VALUES
+from dgs.compiled.llvm.llvm_function import LlvmFunction, returned_type
+from dgs.compiled.llvm.llvm_operations import BOOL, IN_WORDS, INT, OPERATIONS, VALUES
 from dgs.compiled.lowering.value_types import Refused
 
 ENTRY = "@entry("

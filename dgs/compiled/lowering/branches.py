@@ -1,0 +1,74 @@
+"""Lowering what is computed in branches: their lines, what is known of names there, and values that are one of two."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dgs.compiled.lowering.arithmetic import Arithmetic
+from dgs.compiled.lowering.value_types import PYTHON, Refused, joined, scalars_of
+from dgs.compiled.lowering.values import NEVER, Value, as_type, of_texts
+
+Known = dict[str, Value]
+"""The facts about names that hold with a condition."""
+
+
+class Branches(Arithmetic):
+    """Writes branches. `names`: the values of the names of the update here."""
+
+    def __init__(self, depth: int, prefix: str) -> None:
+        super().__init__(depth, prefix)
+        self.names: Known = {}
+        self._uncertain = 0  # expressions around that are not always computed
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Write the lines of the block one step further in."""
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    @contextmanager
+    def knowing(self, known: Known) -> Iterator[None]:
+        """In the block, know more of names."""
+        before, self.names = self.names, {**self.names, **known}
+        self._uncertain += 1
+        yield
+        self.names = before
+        self._uncertain -= 1
+
+    @contextmanager
+    def apart(self) -> Iterator[list[str]]:
+        """Write the lines of the block, one step further in, to a list of their own."""
+        before, lines = self.lines, list[str]()
+        self.lines = lines
+        with self.indented():
+            yield lines
+        self.lines = before
+
+    def merged(self, ends: list[Value], branches: list[list[str]], node: ast.AST, what: str) -> Value:
+        """Return the value that is one of two, and add to the branches what gives it its scalars."""
+        if PYTHON in (ends[0].type, ends[1].type) and ends[0].constant is not ends[1].constant:
+            raise Refused(f"{what} is one of two objects", node)
+        if ends[0].is_same(ends[1]) or ends[1] == NEVER:
+            return ends[0]
+        if ends[0] == NEVER:
+            return ends[1]
+        of = joined(ends[0].type, ends[1].type, node, what=what)
+        names = [self.fresh() for _ in scalars_of(of)]
+        for end, lines in zip(ends, branches, strict=True):
+            texts = as_type(end, of, node)
+            lines += [
+                "    " * (self.depth + 1) + f"{n} = {text}" for n, text in zip(names, texts, strict=True)
+            ]
+        return of_texts(of, names)
+
+    def put_branches(self, test: str, branches: list[list[str]]) -> None:
+        """Write an `if` with the lines of its two branches."""
+        empty = ["    " * (self.depth + 1) + "pass"]
+        self.put(f"if {test}:")
+        self.lines += branches[0] or empty
+        if branches[1]:
+            self.put("else:")
+            self.lines += branches[1]

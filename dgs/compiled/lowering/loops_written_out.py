@@ -1,0 +1,118 @@
+"""Loops and `match` written out as simpler statements: a loop over a tuple as its rounds, one after the other, `match` as `if`.
+
+The body of a round follows the assignment of its item. What comes after `continue` or `break` goes where they are not reached.
+
+>>> (tree,) = ast.parse("for n in pair: x += n").body
+>>> [ast.unparse(ast.fix_missing_locations(one)) for one in rounds_of(tree, [ast.Name("a"), ast.Name("b")])]
+['n = a', 'x += n', 'n = b', 'x += n']
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from dgs.compiled.lowering.value_types import Refused
+
+MOST_ROUNDS = 32
+"""Loops with more rounds are not written out."""
+
+
+class Given(ast.expr):
+    """An expression whose value is known already."""
+
+    _fields = ()
+
+    def __init__(self, value: Any, at: ast.AST) -> None:
+        super().__init__()
+        self.value = value
+        ast.copy_location(self, at)
+
+
+def rounds_of(node: ast.For, items: Sequence[ast.expr]) -> list[ast.stmt]:
+    """Return a loop over these items as statements. Raises Refused if there are too many."""
+    if len(items) > MOST_ROUNDS:
+        raise Refused(f"a loop of more than {MOST_ROUNDS} rounds is not compiled", node)
+    after = list(node.orelse)
+    for item in reversed(items):
+        assign = ast.copy_location(ast.Assign([node.target], item), node)
+        after = _spliced([assign, *_spliced(node.body, [], ast.Continue)], after, ast.Break)
+    return after
+
+
+def _spliced(body: Sequence[ast.stmt], after: list[ast.stmt], end: type[ast.stmt]) -> list[ast.stmt]:
+    """Return statements and those after them, without `break` or `continue`: what is not reached after it is not there."""
+    for number, node in enumerate(body):
+        if isinstance(node, end):
+            return list(body[:number])
+        if isinstance(node, (ast.Return, ast.Raise)):
+            return list(body[: number + 1])
+        if any(isinstance(one, end) for one in _inside(node)):
+            if not isinstance(node, ast.If):
+                raise Refused("`break` and `continue` are compiled in `if` only", node)
+            rest = list(body[number + 1 :])
+            ways = [_spliced([*way, *rest], after, end) for way in (node.body, node.orelse)]
+            chosen = ast.If(node.test, ways[0] or [ast.Pass()], ways[1])
+            return [*body[:number], ast.copy_location(chosen, node)]
+    return [*body, *after]
+
+
+def _inside(node: ast.stmt) -> list[ast.AST]:
+    """Return the statements inside of one that belong to the same loop."""
+    found: list[ast.AST] = [node]
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            found += [] if isinstance(child, (ast.For, ast.While)) else _inside(child)
+        elif isinstance(child, ast.match_case):
+            found += [one for inner in child.body for one in _inside(inner)]
+    return found
+
+
+def branches_of(node: ast.Match, subject: Given) -> list[ast.stmt]:
+    """Return a `match` as `if`. Raises Refused for patterns that take something apart or give it a name."""
+    after: list[ast.stmt] = []
+    for case in reversed(node.cases):
+        test = _test(case.pattern, subject)
+        if case.guard is not None:
+            test = ast.copy_location(ast.BoolOp(ast.And(), [test, case.guard]), case.guard)
+        after = [ast.copy_location(ast.If(test, case.body, after), test)]
+    return after
+
+
+def _test(pattern: ast.pattern, subject: Given) -> ast.expr:
+    """Return the condition that a pattern stands for."""
+    test: ast.expr
+    if isinstance(pattern, ast.MatchValue):
+        test = ast.Compare(subject, [ast.Eq()], [pattern.value])
+    elif isinstance(pattern, ast.MatchSingleton):
+        test = ast.Compare(subject, [ast.Is()], [ast.Constant(pattern.value)])
+    elif isinstance(pattern, ast.MatchOr):
+        test = ast.BoolOp(ast.Or(), [_test(one, subject) for one in pattern.patterns])
+    elif isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
+        test = ast.Constant(True)
+    else:
+        raise Refused("a pattern of `match` that takes something apart is not compiled: use `if`", pattern)
+    return ast.fix_missing_locations(ast.copy_location(test, pattern))
+
+
+def each(node: ast.GeneratorExp, items: Sequence[ast.expr]) -> list[ast.expr]:
+    """Return what a generator expression gives for each of the items. Raises Refused if it has conditions, or several loops."""
+    (loop,) = node.generators if len(node.generators) == 1 else (None,)
+    if loop is None or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
+        raise Refused(f"`{ast.unparse(node)}` is not compiled: it has a condition, or several loops", node)
+    name = loop.target.id
+    return [_with(node.elt, name, item) for item in items]
+
+
+def _with(node: Any, name: str, item: ast.expr) -> Any:
+    """Return a copy of a syntax tree with an expression in the places of a name."""
+    if isinstance(node, list):
+        return [_with(one, name, item) for one in node]
+    if not isinstance(node, ast.AST) or isinstance(node, Given):
+        return node
+    if isinstance(node, ast.Name) and node.id == name:
+        return item
+    return ast.copy_location(
+        type(node)(**{field: _with(one, name, item) for field, one in ast.iter_fields(node)}), node
+    )

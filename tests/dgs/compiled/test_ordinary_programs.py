@@ -1,0 +1,74 @@
+"""Programs as people write them are compiled, and do what the interpreter does."""
+
+import random
+
+import numpy as np
+import pytest
+
+import dgs
+from tests.dgs.compiled.both_ways import Compiled, batch_of, exact, interpreted, program_of, without_limit
+from tests.dgs.compiled.ordinary_programs import KEYED, PROGRAMS
+from tests.dgs.compiled.random_programs import EDGES, FLOATS
+
+BATCHES = 12
+FIT = "an int of the state does not fit into 64 bits"
+
+
+def batch(draw, keys):
+    """Return a batch of events of two kinds."""
+    count, large = draw.randint(1, 14), draw.choice([0.0, 0.0, 0.1, 0.4])
+    payload = {
+        "x": np.array(
+            [draw.choice(EDGES) if draw.random() < large else draw.randint(-5, 5) for _ in range(count)]
+        ),
+        "y": np.array(
+            [
+                draw.choice(FLOATS) if draw.random() < large else draw.randint(-50, 50) / 4
+                for _ in range(count)
+            ]
+        ),
+        "z": np.array([draw.random() < 0.5 for _ in range(count)]),
+        "s": [draw.choice(["u", "vw", "x"]) for _ in range(count)],
+    }
+    tags = [dgs.Tag(kind, key) for kind in "ab" for key in keys]
+    return batch_of(payload, tags=tags, codes=[draw.randrange(len(tags)) for _ in range(count)])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_compiled_and_does_what_the_interpreter_does(name, monkeypatch):
+    without_limit(monkeypatch)
+    program = program_of(PROGRAMS[name].lstrip())
+    compiled = Compiled(program)
+    for seed in range(BATCHES):
+        events = batch(random.Random(seed), ("p", "q") if name in KEYED else (None,))
+        assert compiled.fold(events, program.init(), [len(events) // 2]) == interpreted(
+            program, events, program.init()
+        )
+    assert {str(one) for one in compiled.update.refusals.values()} <= {FIT}
+    assert compiled.update.events > 2 * compiled.update.interpreted
+
+
+def test_none_in_place_of_a_state_is_an_error_unless_the_first_state_is_none():
+    text = "class P(dgs.Program):\n    def init(self): return {}\n    def update(self, state, event, emit):\n"
+    text += "        emit(state)\n        return event.payload if event.payload > 2 else None\n"
+    events = batch_of([5, 1, 7, 2, 2, 8])
+    compiled = Compiled(program_of(text.format(0)))
+    with pytest.raises(dgs.DgsError, match="returned None") as caught:
+        compiled.update.fold(0, events, [])
+    assert caught.value.seq == 1
+    program = program_of(text.format(None))
+    compiled = Compiled(program)
+    assert compiled.fold(events, None) == interpreted(program, events, None)
+    assert compiled.update.interpreted == 0
+
+
+def test_a_method_of_a_base_that_is_replaced_is_lowered_again():
+    program = program_of(PROGRAMS["super"].lstrip())
+    base = type(program).__mro__[1]
+    compiled, events = Compiled(program), batch(random.Random(1), (None,))
+    first = compiled.fold(events, 0)
+    base.update = lambda _self, state, event, _emit: state - event.payload["x"]
+    assert compiled.fold(events, 0) == interpreted(program, events, 0) != first
+    assert exact(program.update(1, events.events()[0], [].append)) == exact(
+        1 - events.events()[0].payload["x"]
+    )
