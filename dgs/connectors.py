@@ -12,18 +12,7 @@ from dgs.workers.sinks.custom_sink import Generation, Sink, ids
 from dgs.workers.sources.custom_source import Piece, Source
 
 __all__ = [
-    "Checkpoint",
-    "CheckpointBusyError",
-    "CheckpointFailedError",
-    "CheckpointStore",
-    "ConnectorError",
-    "FencedError",
-    "Generation",
-    "OutputBatch",
-    "Piece",
-    "ResumePoint",
-    "Sink",
-    "Source",
-    "ids",
+    "Checkpoint", "CheckpointBusyError", "CheckpointFailedError", "CheckpointStore", "ConnectorError",
+    "FencedError", "Generation", "OutputBatch", "Piece", "ResumePoint", "Sink", "Source", "ids",
     "resume_point",
-]
+]  # fmt: skip

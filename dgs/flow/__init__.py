@@ -23,19 +23,6 @@ from dgs.flow.steps import Table
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
 
 __all__ = [
-    "Builder",
-    "Edge",
-    "Flow",
-    "FlowError",
-    "KeyedOrdered",
-    "KeyedUnordered",
-    "Stateless",
-    "Table",
-    "count",
-    "every",
-    "flow",
-    "merge",
-    "on",
-    "sliding",
-    "tumbling",
-]
+    "Builder", "Edge", "Flow", "FlowError", "KeyedOrdered", "KeyedUnordered", "Stateless", "Table", "count",
+    "every", "flow", "merge", "on", "sliding", "tumbling",
+]  # fmt: skip

@@ -23,28 +23,7 @@ from dgs.monoids.sums import COUNT, MEAN, SUM, Count, Mean, Sum
 from dgs.monoids.windows import Windows
 
 __all__ = [
-    "COUNT",
-    "DISTINCT",
-    "MAX",
-    "MEAN",
-    "MEAN_EXACT",
-    "MIN",
-    "SUM",
-    "SUM_EXACT",
-    "AllOf",
-    "Count",
-    "Distinct",
-    "FieldOf",
-    "KeyedWindows",
-    "Latest",
-    "MapOf",
-    "Max",
-    "Mean",
-    "MeanExact",
-    "Min",
-    "Monoid",
-    "Sum",
-    "SumExact",
-    "Top",
-    "Windows",
-]
+    "COUNT", "DISTINCT", "MAX", "MEAN", "MEAN_EXACT", "MIN", "SUM", "SUM_EXACT", "AllOf", "Count", "Distinct",
+    "FieldOf", "KeyedWindows", "Latest", "MapOf", "Max", "Mean", "MeanExact", "Min", "Monoid", "Sum",
+    "SumExact", "Top", "Windows",
+]  # fmt: skip

@@ -27,23 +27,7 @@ from dgs.workers.observing.figures import (
 )
 
 __all__ = [
-    "Blame",
-    "CheckpointFigures",
-    "Generation",
-    "HostSummary",
-    "Move",
-    "NoFiguresError",
-    "OtherFiguresError",
-    "PairFigures",
-    "Phase",
-    "RunFigures",
-    "SinkFigures",
-    "StreamFigures",
-    "Tail",
-    "Wait",
-    "WorkerFigures",
-    "blame",
-    "follow",
-    "history",
-    "newest",
-]
+    "Blame", "CheckpointFigures", "Generation", "HostSummary", "Move", "NoFiguresError", "OtherFiguresError",
+    "PairFigures", "Phase", "RunFigures", "SinkFigures", "StreamFigures", "Tail", "Wait", "WorkerFigures",
+    "blame", "follow", "history", "newest",
+]  # fmt: skip

@@ -27,27 +27,7 @@ from dgs.pico.operators import (
 from dgs.pico.pipelines import Pipeline, iterate, merge, new, pair, to
 
 __all__ = [
-    "Pipeline",
-    "filter",
-    "first",
-    "flat_map",
-    "fold_reduce",
-    "from_csv",
-    "from_lines",
-    "from_stream",
-    "iterate",
-    "join_fold_reduce",
-    "map",
-    "merge",
-    "new",
-    "p",
-    "pair",
-    "reduce",
-    "second",
-    "to",
-    "to_jsonl",
-    "tumbling",
-    "w",
-    "w_p",
-    "window",
-]
+    "Pipeline", "filter", "first", "flat_map", "fold_reduce", "from_csv", "from_lines", "from_stream",
+    "iterate", "join_fold_reduce", "map", "merge", "new", "p", "pair", "reduce", "second", "to", "to_jsonl",
+    "tumbling", "w", "w_p", "window",
+]  # fmt: skip

@@ -42,15 +42,9 @@ if TYPE_CHECKING:
     from dgs.workers.simulated.random_plans import Trials
 
 __all__ = [
-    "LawBroken",
-    "OutputsDiffer",
-    "assert_equivalent",
-    "check_sink",
-    "check_source",
-    "check_store",
-    "run_plans",
-    "simulate",
-]
+    "LawBroken", "OutputsDiffer", "assert_equivalent", "check_sink", "check_source", "check_store",
+    "run_plans", "simulate",
+]  # fmt: skip
 
 
 def simulate(

@@ -130,25 +130,11 @@ def fault_kinds(text: str) -> tuple[str, ...]:
     return KINDS if "all" in names else tuple(kind for kind in KINDS if kind in names)
 
 
-def _crash(rnd: random.Random) -> dict[str, Any]:
-    return {
-        "crashes": rnd.choice([0, 1, 1, 2, 3, 6]),
-        "crash_chance": rnd.choice([0.002, 0.01, 0.03, 0.1]),
-        "zombie_chance": rnd.choice([0.0, 0.5, 1.0]),
-        "stops": rnd.choice([0, 0, 1, 2]),
-    }
+Draw = Callable[[random.Random], dict[str, Any]]
 
 
-def _network(rnd: random.Random) -> dict[str, Any]:
-    return {
-        "repetition": rnd.choice([0.0, 0.0, 0.1, 0.4]),
-        "loss": rnd.choice([0.0, 0.0, 0.0, 0.02]),
-        "reordering": rnd.choice([0.0, 0.0, 0.0, 0.02]),
-        "delay": rnd.choice([0.0, 0.0, 0.02, 0.2]),
-        "swizzle": rnd.choice([0.0, 0.0, 0.01]),
-        "straggling": rnd.choice([0.0, 0.5]),
-        "muting": rnd.choice([0.0, 0.0, 0.2, 0.5]),
-    }
+def _one_of(**choices: tuple[Any, ...]) -> Draw:
+    return lambda rnd: {name: rnd.choice(some) for name, some in choices.items()}
 
 
 def _disk(rnd: random.Random) -> dict[str, Any]:
@@ -165,63 +151,39 @@ def _disk(rnd: random.Random) -> dict[str, Any]:
         sync_directory=rate(0.05),
         unlink=rate(0.2),
     )
-    return {
-        "disk": faults,
-        "rot": rate(0.3, 0.8),
-        "disk_crash": rate(0.3, 0.8),
-        "publishing": rate(0.1),
-    }
-
-
-def _user(rnd: random.Random) -> dict[str, Any]:
-    return {"raises": rnd.choice([0, 0, 1, 2])}
-
-
-def _odd(rnd: random.Random) -> dict[str, Any]:
-    return {"oddity": rnd.choice([0.0, 0.02, 0.1])}
-
-
-def _until(rnd: random.Random) -> dict[str, Any]:
-    return {"until": rnd.choice([None, None, 0, 20, 60, 150])}
+    return {"disk": faults, "rot": rate(0.3, 0.8), "disk_crash": rate(0.3, 0.8), "publishing": rate(0.1)}
 
 
 def _bounds(rnd: random.Random) -> dict[str, Any]:
     return {"bounds": small_bounds(rnd), "snapshots": rnd.choice([0.02, 0.02, 0.1, 0.3])}
 
 
-def _slow(rnd: random.Random) -> dict[str, Any]:
-    return {"slow_sinks": rnd.choice([0.0, 0.0, 0.1, 0.5]), "slow_stores": rnd.choice([0.0, 0.0, 0.2, 0.7])}
-
-
-def _exit(rnd: random.Random) -> dict[str, Any]:
-    return {"exits": rnd.choice([0, 0, 1, 2]), "poison": rnd.choice([0.0, 0.0, 0.0, 0.1, 0.4])}
-
-
-def _sinks(rnd: random.Random) -> dict[str, Any]:
-    return {"other_sinks": rnd.choice([0.0, 0.0, 0.2, 0.6])}
-
-
-def _live(rnd: random.Random) -> dict[str, Any]:
-    return {"live": rnd.choice([0.0, 0.0, 0.0, 0.5, 1.0])}
-
-
-def _clock(rnd: random.Random) -> dict[str, Any]:
-    return {"jumps": rnd.choice([0.0, 0.01, 0.1])}
-
-
-_DRAW: dict[str, Callable[[random.Random], dict[str, Any]]] = {
-    "crash": _crash,
+_DRAW: dict[str, Draw] = {
+    "crash": _one_of(
+        crashes=(0, 1, 1, 2, 3, 6),
+        crash_chance=(0.002, 0.01, 0.03, 0.1),
+        zombie_chance=(0.0, 0.5, 1.0),
+        stops=(0, 0, 1, 2),
+    ),
     "disk": _disk,
-    "network": _network,
-    "user": _user,
-    "odd": _odd,
-    "until": _until,
-    "slow": _slow,
+    "network": _one_of(
+        repetition=(0.0, 0.0, 0.1, 0.4),
+        loss=(0.0, 0.0, 0.0, 0.02),
+        reordering=(0.0, 0.0, 0.0, 0.02),
+        delay=(0.0, 0.0, 0.02, 0.2),
+        swizzle=(0.0, 0.0, 0.01),
+        straggling=(0.0, 0.5),
+        muting=(0.0, 0.0, 0.2, 0.5),
+    ),
+    "user": _one_of(raises=(0, 0, 1, 2)),
+    "odd": _one_of(oddity=(0.0, 0.02, 0.1)),
+    "until": _one_of(until=(None, None, 0, 20, 60, 150)),
+    "slow": _one_of(slow_sinks=(0.0, 0.0, 0.1, 0.5), slow_stores=(0.0, 0.0, 0.2, 0.7)),
     "bounds": _bounds,
-    "exit": _exit,
-    "sinks": _sinks,
-    "live": _live,
-    "clock": _clock,
+    "exit": _one_of(exits=(0, 0, 1, 2), poison=(0.0, 0.0, 0.0, 0.1, 0.4)),
+    "sinks": _one_of(other_sinks=(0.0, 0.0, 0.2, 0.6)),
+    "live": _one_of(live=(0.0, 0.0, 0.0, 0.5, 1.0)),
+    "clock": _one_of(jumps=(0.0, 0.01, 0.1)),
 }
 """In the order of drawing. New ones come last, so that the other faults of a seed do not change."""
 
