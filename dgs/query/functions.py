@@ -89,6 +89,10 @@ ALIASES = {
     "list_size": "array_size",
     "len": "array_size",
     "tstodatetime": "to_time",
+    "weekofyear": "week",
+    "dayofweekiso": "isodow",
+    "dow": "dayofweek",
+    "doy": "dayofyear",
 }
 """Other names of functions, of sqlglot's classes and of anonymous functions."""
 
@@ -263,6 +267,23 @@ def _times() -> None:
     for name in ("year", "month", "day", "hour", "minute", "second"):
         _define(name, lambda a, part=name: getattr(a, part), always(INT, "time"),
             f"CAST({name}({{0}}) AS BIGINT)", 1)
+    spark = {"week": "weekofyear({0})", "dayofweek": "(dayofweek({0}) - 1)", "isodow": "(weekday({0}) + 1)"}
+    for name, part_of in m.PARTS_OF_TIME.items():
+        _define(name, part_of, always(INT, "time"), f"CAST({name}({{0}}) AS BIGINT)", 1, spark=spark.get(name, f"{name}({{0}})"))
+    both = always(INT, "time")
+    for unit in (*m.TIME_UNITS, *m.MONTHS, "week"):
+        start = f"CAST(date_trunc('{unit}', {{0}}) AS TIMESTAMP)"
+        _define(f"trunc_{unit}", lambda a, of=unit: m.truncated_time(a, of), always(TIME, "time"), start, 1)
+        if unit == "week":
+            continue
+        begins = [f"date_trunc('{unit}', {{{place}}})" for place in range(2)]
+        _define(f"diff_{unit}", lambda a, b, of=unit: m.units_between(a, b, of), both, f"date_diff('{unit}', {{0}}, {{1}})", 2,
+            spark=f"timestampdiff({unit.upper()}, {', '.join(begins)})")
+    moved = always(TIME, "time", "int64")
+    _define("add_months", m.months_later, moved, "({0} + to_months(CAST({1} AS INTEGER)))", 2,
+        spark="timestampadd(MONTH, {1}, {0})")
+    _define("add_micros", m.micros_later, moved, "({0} + to_microseconds({1}))", 2,
+        spark="timestampadd(MICROSECOND, {1}, {0})")
     _define("to_time", m.time_of, always(TIME, "text"), "CAST({0} AS TIMESTAMP)", 1)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Sequence
+from calendar import monthrange
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -245,6 +246,65 @@ def time_of(text: str) -> dt.datetime:
         return day_of.replace(hour=hour, minute=minute, second=second, microsecond=fraction)
     except (ValueError, OverflowError):
         raise failed("cast", f"{text!r} is no time") from None
+
+
+PARTS_OF_TIME: dict[str, Callable[[dt.datetime], int]] = {
+    "quarter": lambda at: (at.month + 2) // 3,
+    "week": lambda at: at.isocalendar().week,
+    "dayofweek": lambda at: at.isoweekday() % 7,
+    "isodow": lambda at: at.isoweekday(),
+    "dayofyear": lambda at: at.timetuple().tm_yday,
+}
+"""Parts of a time beside its fields. A week begins on a Monday; `dayofweek` counts from Sunday, which is 0, and `isodow` from Monday, which is 1."""
+
+TIME_UNITS = {
+    "second": dt.timedelta(seconds=1),
+    "minute": dt.timedelta(minutes=1),
+    "hour": dt.timedelta(hours=1),
+    "day": dt.timedelta(days=1),
+}
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+def truncated_time(at: dt.datetime, unit: str) -> dt.datetime:
+    """Return the beginning of the unit that a time is in."""
+    if unit in MONTHS:
+        return dt.datetime(at.year, (at.month - 1) // MONTHS[unit] * MONTHS[unit] + 1, 1)  # noqa: DTZ001
+    day = dt.datetime(at.year, at.month, at.day)  # noqa: DTZ001
+    if unit == "week":
+        return _moved(day, dt.timedelta(days=1 - at.isoweekday()))
+    return day + (at - day) // TIME_UNITS[unit] * TIME_UNITS[unit]
+
+
+def units_between(first: dt.datetime, last: dt.datetime, unit: str) -> int:
+    """Return how many times a unit begins behind the first time, up to the last."""
+    if unit in MONTHS:
+        months = [(one.year * 12 + one.month - 1) // MONTHS[unit] for one in (first, last)]
+        return months[1] - months[0]
+    return (truncated_time(last, unit) - truncated_time(first, unit)) // TIME_UNITS[unit]
+
+
+def months_later(at: dt.datetime, months: int) -> dt.datetime:
+    """Return a time so many months later, on the last day of the month if that has no such day."""
+    years, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    if not dt.MINYEAR <= years <= dt.MAXYEAR:
+        raise failed("a time and months", f"{at} and {months} months is out of range")
+    return at.replace(year=years, month=month + 1, day=min(at.day, monthrange(years, month + 1)[1]))
+
+
+def micros_later(at: dt.datetime, micros: int) -> dt.datetime:
+    """Return a time so many microseconds later."""
+    try:
+        return _moved(at, dt.timedelta(microseconds=micros))
+    except OverflowError:
+        raise failed("a time and an interval", f"{at} and {micros} microseconds is out of range") from None
+
+
+def _moved(at: dt.datetime, by: dt.timedelta) -> dt.datetime:
+    try:
+        return at + by
+    except OverflowError:
+        raise failed("a time and an interval", f"{at} and {by} is out of range") from None
 
 
 def cast(value: Any, kind: str) -> Any:

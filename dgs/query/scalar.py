@@ -198,6 +198,8 @@ def bound(scalar: Scalar, schema: Schema, span: Span | None = None) -> Bound:
 def _call(node: Scalar, schema: Schema) -> Bound:
     function = function_of(node)
     parts = [bound(one, schema) for one in arguments_of(node)]
+    if function.unifies and any(one.type == TIME for one in parts):
+        parts = [_as_time(one, of) for one, of in zip(parts, arguments_of(node), strict=True)]
     result = function.type([one.type for one in parts])
     if function.unifies and {one.type.kind for one in parts} >= {"int64", "float64"}:
         parts = [_as_float(one) for one in parts]
@@ -210,6 +212,15 @@ def _call(node: Scalar, schema: Schema) -> Bound:
         return None if any(one is None for one in given) else python(*given)
 
     return Bound(result, strict)
+
+
+def _as_time(part: Bound, node: Scalar) -> Bound:
+    """Return a text that is written beside a time as the time that it writes."""
+    return _cast(_time_cast(node), Schema(())) if isinstance(node, exp.Literal) and node.is_string else part
+
+
+def _time_cast(node: Scalar) -> Scalar:
+    return exp.Cast(this=node.copy(), to=exp.DataType.build("timestamp"))
 
 
 def _as_float(part: Bound) -> Bound:

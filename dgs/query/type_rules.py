@@ -35,6 +35,9 @@ NUMBER = "int64|float64"
 
 def numeric(types: Sequence[Type]) -> Type:
     """Return the type of arithmetic: integers give integers, else floats. Raises QueryError Q204."""
+    if any(one.kind == "time" for one in types):
+        remedy = "Add an interval to a time, or count what is between two: `date_diff('day', a, b)`."
+        raise QueryError.of("Q204", "arithmetic with a time", remedy)
     always(FLOAT, NUMBER)(types)
     return unified([*types]) if any(one.kind != "null" for one in types) else INT
 

@@ -17,6 +17,7 @@ from dgs.errors.nearest import did_you_mean
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
 from dgs.query.scalar import Scalar, call, column, connected, literal
 from dgs.query.sql.sql_syntax import SqlText
+from dgs.query.sql.sql_times import of_time
 
 __all__ = ["AGGREGATE_NAMES", "Lowering", "column", "is_aggregate"]
 
@@ -70,7 +71,6 @@ FLAGS = {
 
 CONSTANTS = (exp.Literal, exp.Null, exp.Boolean, exp.DataType, exp.Identifier)
 SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
-PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second")
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -107,7 +107,7 @@ class Lowering:
             raise self._text.error("Q110", tree, f"not supported: {what} here")
         if isinstance(tree, exp.Star):
             raise self._text.error("Q101", tree, "`*` stands only in a `select`, and in `count(*)`")
-        leaf = self._leaf(tree)
+        leaf = self._leaf(tree) or of_time(tree, self.of, self._text)
         if leaf is not None:
             return leaf
         self._refuse_unread(tree)
@@ -184,13 +184,6 @@ class Lowering:
 
     def _call(self, tree: exp.Expr) -> Scalar:
         """Return the call of the function that a node stands for."""
-        if isinstance(tree, exp.Extract):
-            part = tree.this.name.lower()
-            if part in PARTS_OF_TIME:
-                return call(part, self.of(tree.expression))
-            raise self._text.error(
-                "Q110", tree, f"not supported: `extract` of {part}", f"There are {', '.join(PARTS_OF_TIME)}."
-            )
         if isinstance(tree, (exp.Like, exp.ILike)):
             return self._like(tree)
         if isinstance(tree, exp.Bracket):
@@ -229,12 +222,12 @@ class Lowering:
                 "Q110",
                 tree,
                 "not supported: an interval here",
-                "Give `tumble` and `hop` a text, such as '1 hour'.",
+                "Add it to a time, or take it from one; give `tumble` and `hop` a text, such as '1 hour'.",
             )
         written = (
             name
             if isinstance(tree, exp.Anonymous)
-            else (tree.sql_name().lower() if isinstance(tree, exp.Func) else name)
+            else (self._text.word(tree).lower() if isinstance(tree, exp.Func) else name)
         )
         hint = did_you_mean(written, [*FUNCTIONS, *AGGREGATE_NAMES.values()])
         return self._text.error("Q205", tree, f"no function {written!r}{hint}", name=written)

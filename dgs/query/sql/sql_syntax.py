@@ -25,6 +25,13 @@ KEYWORDS = (
     "select", "distinct", "from", "where", "group", "order", "having", "limit", "union", "join", "left", "right", "full",
     "inner", "outer", "with", "using", "between", "case", "when", "then", "else", "end",
 )  # fmt: skip
+UNPLACED: dict[type[exp.Expr], str] = {
+    exp.Interval: "interval",
+    exp.CurrentDate: "current_date|today",
+    exp.CurrentTime: "current_time",
+    exp.CurrentTimestamp: "current_timestamp|get_current_timestamp",
+}
+"""The words of nodes whose places the parser does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,8 @@ class SqlText:
             )
         if isinstance(node, exp.Star) and "start" not in node.meta:
             return max(0, self.text.find("*"))
-        return min(_placed(node), default=0)
+        unplaced = UNPLACED.get(type(node))
+        return min(_placed(node), default=0) if unplaced is None else self._word(unplaced, 0)
 
     def word(self, node: exp.Expr) -> str:
         """Return the name of a function as it is written. The parser places some at their name, others at their arguments."""

@@ -1,5 +1,6 @@
 """SQL means what DuckDB says: the interpreter over the algebra of a query gives the rows that DuckDB gives for its text."""
 
+import datetime as dt
 import decimal
 import random
 
@@ -13,14 +14,19 @@ from dgs.query.evaluate import answer, rows_of, zbag
 from dgs.query.relation import Source
 from dgs.query.sql import relation
 from dgs.query.standing import Query
-from dgs.query.types import FLOAT, INT, TEXT, Schema
+from dgs.query.types import FLOAT, INT, TEXT, TIME, Schema
 
 SCHEMAS = {
     "f": Schema.of(id=INT, k=INT, c=TEXT, d=INT, x=FLOAT),
     "w": Schema.of(k=INT, c=TEXT, p=FLOAT),
     "e": Schema.of(a=INT),
+    "t": Schema.of(id=INT, a=TIME, b=TIME, n=INT),
 }
-NAMES = {"int64": "BIGINT", "float64": "DOUBLE", "text": "VARCHAR"}
+NAMES = {"int64": "BIGINT", "float64": "DOUBLE", "text": "VARCHAR", "time": "TIMESTAMP"}
+TIMES = (
+    "2020-02-29 01:02:03", "1969-12-31 23:59:59.5", "2021-01-31", "2020-12-31 12:00:00.000001",
+    "2024-06-30 23:59:59.999999", "1900-03-01 05:00:00",
+)  # fmt: skip
 
 
 def some_rows():
@@ -32,7 +38,9 @@ def some_rows():
         for i in range(30)
     ]
     w = [(one([1, 2, 4, None]), one(texts[:3]), one([0.0, 0.25, None, 3.0])) for _ in range(12)]
-    return {"f": f, "w": w, "e": []}
+    times = (None, *map(dt.datetime.fromisoformat, TIMES))
+    t = [(i, one(times), one(times), one([None, 0, 1, -1, 5, 13])) for i in range(24)]
+    return {"f": f, "w": w, "e": [], "t": t}
 
 
 ROWS = some_rows()
@@ -143,6 +151,21 @@ QUERIES = [
     f"select id from f where {' or '.join(f'd = {number}' for number in range(400))}",
     f"select id from f where {' and '.join(f'd <> {number}' for number in range(4, 404))}",
     "select id, case k when 1 then 'one' when 2 then c end t, d between k and 5 b, x in (0.5, k) i from f",
+    "select id from t where a >= date '2020-02-29' and b < '2021-01-31' or a in ('2021-01-31', '1900-03-01 05:00:00')",
+    "select id, a + interval '1 day' x, interval 1 month + a y, a - interval '2 hours' z from t",
+    "select id, a + interval (n) day x, a - interval (n) month y, date_add(a, interval 1 week) z from t",
+    "select id, a - interval '1 month' x, a + interval '1 year 2 days' y, a + interval '-3' quarter z from t",
+    "select year(a), quarter(a), month(a), week(a), day(a), dayofweek(a), isodow(a), dayofyear(a), hour(a), second(a) from t",
+    "select extract(dow from a), extract(doy from a), extract(isodow from a), date_part('week', a) from t",
+    "select date_trunc('day', a) d, date_trunc('week', a) w, date_trunc('month', a) m, date_trunc('quarter', a) q from t",
+    "select date_trunc('year', a) y, date_trunc('hour', a) h, date_trunc('minute', a) n, date_trunc('second', a) s from t",
+    "select date_trunc('month', a) m, count(*) n, min(b), max(b) from t group by 1",
+    "select a::date d, count(*) n from t group by a::date having d > '2000-01-01'",
+    "select date_diff('day', a, b), date_diff('hour', a, b), date_diff('month', a, b), datediff('year', a, b) from t",
+    "select date_diff('minute', a, b), date_diff('second', a, b), date_diff('quarter', a, b) from t",
+    "select t.id, u.id from t join t u on t.a::date = u.b::date and t.id < u.id",
+    "select coalesce(a, b, '2020-01-01') x, greatest(a, b) g, a is distinct from b d from t",
+    "select cast('2021-02-03 04:05:06' as date) d, date '2020-01-31' + interval 1 month x",
 ]
 
 
@@ -168,6 +191,8 @@ def comparable(value):
     """Return a value in a form in which those of both engines are equal: lists sorted, decimals as numbers, floats rounded."""
     if isinstance(value, (list, tuple)):
         return tuple(sorted(map(comparable, value), key=repr))
+    if type(value) is dt.date:
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001 - as times of queries
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral() else float(value)
     return round(value, 9) if isinstance(value, float) else value
