@@ -47,9 +47,10 @@ def rates(name: str, events: int) -> Iterator[tuple[str, float]]:
     large, small = application(name, events=events), application(name, events=FEW)
     ways = {
         "interpreted": (small, folding(small)),
-        "update_batch": (large, folding(large, has_batches=True)),
         "compiled": (large, folding(large, is_compiled=True)),
     }
+    if large.program.states()[0].update_batch is not None:
+        ways["update_batch"] = large, folding(large, has_batches=True)
     if name in BY_HAND:
         ways["numpy"] = large, lambda: BY_HAND[name](large.columns)
     seconds: dict[str, list[float]] = {way: [] for way in ways}

@@ -15,7 +15,6 @@ from typing import Any
 
 import dgs
 from dgs.keyed import KeyedState
-from dgs.vectorised import by_kind, by_tag, one_by_one
 
 AIRPORTS = ("EWR", "JFK", "LGA")
 
@@ -43,14 +42,4 @@ class FlightsJoin(KeyedState):
         else:
             emit({"airport": airport, "replaced": state.get(airport)})
             state[airport] = event.payload
-        return state
-
-    def update_batch(self, state: State, batch: dgs.EventBatch, emit_batch: Callable[..., None]) -> State:
-        """Join all departures between two reports at once: the weather of an airport is a constant for them."""
-        for kind, run, emit in by_kind(batch, emit_batch):
-            if kind == VIEW:
-                weather = by_tag(run, [state.get(tag.key) for tag in run.tags])
-                emit({"flight": run.payload, "weather": weather})
-            else:
-                state = one_by_one(self.update, state, run, emit)
         return state

@@ -42,13 +42,6 @@ def bank(amounts):
 
 
 AMOUNTS = st.integers(0, 9).map(lambda n: n * 500) | st.sampled_from([-1500, -1, HUGE, -HUGE])
-REPORTS = st.fixed_dictionaries(
-    {
-        "at": st.sampled_from(["5:00", "6:00Z", ""]),
-        "temp": st.none() | st.sampled_from([39.0, -0.5]),
-        "n": st.integers(),
-    }
-)
 SUBJECTS = [
     Subject(
         "event_window",
@@ -59,7 +52,6 @@ SUBJECTS = [
     Subject("page_view_join", load("page_view_join", "PageViewJoin"), keyed((0, 1)), st.integers()),
     Subject("fraud", load("fraud_detection", "FraudDetection"), *bank(AMOUNTS)),
     Subject("fraud_cyclic", load("fraud_detection", "CyclicFraudDetection"), *bank(AMOUNTS)),
-    Subject("flights", load("flights", "FlightsJoin"), keyed(("EWR", "JFK", "LGA")), REPORTS),
 ]
 every_program = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.name)
 
