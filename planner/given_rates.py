@@ -60,7 +60,6 @@ def with_rates(streams: Sequence[Stream], given: Mapping[str, float]) -> list[St
 
 
 def _named(name: str, streams: Sequence[Stream]) -> Tag | str:
-    """Return the tag or the kind of a name."""
     match = re.fullmatch(r"([^()]+?)(?:\((.*)\))?", name.strip())
     kind, key = (match[1], match[2]) if match else (name, None)
     carried = sorted({each for stream in streams for each, _ in stream.tags.kinds})

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import union_of
@@ -32,13 +33,16 @@ class ForkStep:
     left: int | ForkStep
     right: int | ForkStep
 
+    def sides(self) -> tuple[list[int], list[int]]:
+        """Return the positions of the children on each side, from left to right."""
+        left, right = (
+            [one] if isinstance(one, int) else list(one.leaves()) for one in (self.left, self.right)
+        )
+        return left, right
+
     def leaves(self) -> Iterator[int]:
         """Yield the positions of the children below this step, from left to right."""
-        for side in (self.left, self.right):
-            if isinstance(side, int):
-                yield side
-            else:
-                yield from side.leaves()
+        return chain(*self.sides())
 
     def steps(self) -> Iterator[ForkStep]:
         """Yield this step and those below it, parents first."""

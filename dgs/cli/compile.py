@@ -79,7 +79,6 @@ def compile_ahead(prepared: Prepared) -> Iterator[CompiledWorker]:
 
 
 def _events_of(lane: Lane, batches: list[EventBatch]) -> list[EventBatch]:
-    """Return the events of a lane."""
     import numpy as np
 
     from dgs.model.events import declared_stream

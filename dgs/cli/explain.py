@@ -106,7 +106,6 @@ def explain(
 
 
 def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence: bool) -> None:
-    """Print the plan of a job, or its dependence."""
     from dgs.api.preparing import prepare
 
     prepared = prepare(request)

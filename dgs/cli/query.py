@@ -234,7 +234,6 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
 
 
 def _show(asked: Asked, answers: Answers, output: Path | None, *, as_json: bool) -> None:
-    """Print the rows, or write them into a file."""
     from dgs.api.queries.answer_files import write_rows
     from dgs.query.types import plain
 
@@ -279,7 +278,6 @@ def _compare(asked: Asked, answers: Answers, tolerance: float | None) -> None:
 
 
 def _emit(asked: Asked, form: Form, output: Path | None) -> None:
-    """Write the query in another form."""
     from dgs.api.queries.emitting import emitted
 
     for name, text in emitted(asked, form.value).items():

@@ -184,7 +184,6 @@ def _tidy(data: Any) -> Any:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

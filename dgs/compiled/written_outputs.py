@@ -93,7 +93,6 @@ class Written:
         return self._of_arrays(value.type, written, count)
 
     def _column_of(self, origin: tuple[str, ...]) -> Column:
-        """Return a column as it came in."""
         batch = self.batch
         if origin[0] == "payload":
             return batch.payload

@@ -110,7 +110,6 @@ class Flow:
         return None if code is None else Place(code.co_filename, code.co_firstlineno)
 
     def _raised(self, error: BaseException) -> Mistake:
-        """Return the mistake of a function of a flow that raises."""
         fix = "An edge has no items yet: say with steps what becomes of each, as in .map(...) or .merge(...)"
         place = next((str(Place(*line)) for line in user_lines(error)), "")
         said = summary(error)

@@ -269,7 +269,6 @@ def _ordered_keys(keys: Iterable[Any]) -> list[Any]:
 
 
 def _forms(block: Block) -> dict[Any, Any]:
-    """Return the form of each key that is shown."""
     forms: dict[Any, list[Any]] = {}
     for item in block:
         check_key(item.key)

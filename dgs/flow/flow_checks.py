@@ -148,7 +148,6 @@ class _Checker(Demands):
         return self._with_value(fact, step.gives if step.gives is not None else value)
 
     def _record_step(self, node: Node, step: Any, fact: Fact) -> Fact:
-        """Handle the steps on fields of records."""
         name = step.field if isinstance(step, steps.FilterBy) else step.key
         self.field(node, name, fact.type.value)
         if isinstance(step, steps.FilterBy):

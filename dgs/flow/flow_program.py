@@ -251,7 +251,6 @@ class FlowProgram(Program[State, Any]):
         return state
 
     def _rest(self, work: Work, push: Push, items: Items, emit_batch: EmitBatch) -> None:
-        """Take items on in rows."""
         values: list[Any] = []
         rows: list[int] = []
         work.sink = values.append

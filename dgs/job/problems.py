@@ -128,7 +128,6 @@ def _has(data: Any, part: str | int) -> bool:
 
 
 def _problem(error: Any, data: Any, place: Place, annotations: list[Any]) -> Problem:
-    """Return the sentence for one error at its place."""
     kind, facts = error["type"], error.get("ctx", {})
     if kind == "contradiction":
         return Problem((*place, *facts["place"]), facts["problem"])

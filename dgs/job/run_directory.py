@@ -280,6 +280,5 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def _digest(content: Any) -> str:
-    """Return the digest of a text, or of JSON data."""
     text = content if isinstance(content, str) else json.dumps(content, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -69,7 +69,6 @@ class Checker:
         return self
 
     def _add(self, term: Term, wrong: Wrong | None) -> None:
-        """Add a mistake of a term, with the pipeline drawn."""
         if wrong is None:
             return
         drawing = drawn(self.root, {term: ""} if wrong.carets is None else wrong.carets)
@@ -179,7 +178,6 @@ class Checker:
         return Data(value, found.source)
 
     def _sides(self, code: str, term: Term, left: Term, right: Term, given: Data | None) -> list[Data]:
-        """Return the outputs of two pipelines that are put together."""
         if takes_input(left) and takes_input(right):
             fix = "Put a source in front of one of them"
             self._add(term, Wrong(code, "has two inputs", "a source in one of its pipelines", "none", fix))

@@ -356,7 +356,6 @@ def made_again(data: Any) -> QueryProgram:
 
 
 def _lanes(batch: EventBatch) -> list[tuple[Tag, EventBatch]]:
-    """Return the tags of a batch with their rows."""
     if batch.codes is None:
         return [(batch.tags[0], batch)] if len(batch) else []
     lanes = [(tag, np.flatnonzero(batch.codes == code)) for code, tag in enumerate(batch.tags)]

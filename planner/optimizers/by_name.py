@@ -61,7 +61,6 @@ Optimizer = Callable[[DependenceGraph, Program, Options], Iterable[TagTree]]
 
 
 def _sequential(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
-    """One worker."""
     yield leaf(graph.atoms)
 
 
@@ -72,7 +71,6 @@ def _greedy(graph: DependenceGraph, program: Program, options: Options) -> Itera
 
 
 def _random(graph: DependenceGraph, program: Program, options: Options) -> Iterator[TagTree]:
-    """Return a random tree."""
     bounds = {"max_leaves": options.max_leaves, "max_fan_out": options.max_fan_out}
     tree = merge_leaves(
         one_sided(random_tree(graph, seed=options.seed, **bounds), program), options.max_leaves
@@ -86,7 +84,6 @@ def _cost(graph: DependenceGraph, program: Program, options: Options) -> Iterato
 
 
 def _exhaustive(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
-    """Yield every tree."""
     yield from all_trees(graph)
 
 

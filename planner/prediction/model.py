@@ -90,7 +90,6 @@ class Predictor:
     def _deployed(
         self, plan: Plan, home: Mapping[str, int] | None
     ) -> tuple[Mapping[str, int], Mapping[str, Traffic]]:
-        """Return the host and the traffic of each worker."""
         streams = self._topology.streams
         rates = kind_rates(plan, streams)
         home = home or assign_hosts(plan, self._topology.hosts, of_nodes(plan, rates))

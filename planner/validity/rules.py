@@ -270,9 +270,7 @@ class _TypingRules:
         """Yield violations by the fork derived from `accumulates`: it can give the state to one side only."""
         if not self._program.has_derived_fork:
             return
-        both = [
-            [i for i in _positions(side) if below[i] - self._accumulating] for side in (step.left, step.right)
-        ]
+        both = [[i for i in side if below[i] - self._accumulating] for side in step.sides()]
         if all(both):
             a, b = both[0][0], both[1][0]
             names = (node.children[a].id, node.children[b].id)
@@ -291,7 +289,3 @@ class _TypingRules:
             if fitting
             else f"No fork starts from {name!r}: make it a leaf"
         )
-
-
-def _positions(side: int | ForkStep) -> list[int]:
-    return [side] if isinstance(side, int) else list(side.leaves())

@@ -145,5 +145,4 @@ class Schedule:
 
 
 def _of_stream(node: PlanNode, name: str) -> ImplTagSet:
-    """Return the tags of a worker in a declared stream."""
     return ImplTagSet.of({stream: tags for stream, tags in node.tags if declared(stream)[0] == name})

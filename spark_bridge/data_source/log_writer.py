@@ -140,7 +140,6 @@ class LogWrite:
                 yield name
 
     def _by_stream(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """Yield each stream that has rows, with its rows."""
         self._refuse_nulls(table)
         if not table.num_rows:
             return

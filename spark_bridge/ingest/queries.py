@@ -320,7 +320,6 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
 
 
 def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
-    """Yield the problems of a single Spark source."""
     yield from text_files.problems_of(source)
     if (source.format is None) == (source.sql is None):
         yield "a Spark source needs either `format:` or `sql:`"

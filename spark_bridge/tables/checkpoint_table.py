@@ -150,7 +150,6 @@ class Follower:
                     self._changed.notify_all()
 
     def _taken(self) -> list[Row] | None:
-        """Wait for rows and return them; None at the end."""
         with self._changed:
             if self._problem is not None and not self._ending:
                 self._changed.wait(PAUSE)

@@ -77,7 +77,6 @@ class FilesAppend:
         """Do nothing: every append is complete."""
 
     def _epochs(self) -> frozenset[int]:
-        """Return the epochs of the run in all files of the table."""
         found: set[int] = set()
         with refusing(self._place):
             for path in self._place.glob("[!._]*.parquet"):

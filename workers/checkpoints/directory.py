@@ -154,7 +154,6 @@ class CheckpointDirectory:
             self._lock = None
 
     def _named(self) -> Mapping[int, str]:
-        """Return the states that the record names."""
         committed = self.committed()
         return {} if committed is None else committed.states
 

@@ -103,7 +103,6 @@ class LogReader:
         return part
 
     def _next(self) -> SegmentName | None:
-        """Return the name of the next segment, if there is one."""
         if not self._found:
             self._found = self._look()
         if not self._found:

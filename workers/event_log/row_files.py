@@ -167,7 +167,6 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _ends(path: Path) -> tuple[int, str]:
-    """Return the size of a file and the digest of its footer."""
     with path.open("rb") as file:
         length = file.seek(0, os.SEEK_END)
         file.seek(max(0, length - _LENGTHS))

@@ -54,7 +54,6 @@ def truncate(directory: Path, below: int) -> int:
 
 
 def _first_kept(directory: Path, names: list[SegmentName], below: int) -> int:
-    """Return the index of the first segment to keep."""
     last = newest(directory)
     repeatable = None if last is None or last.numbered_so_far is None else batch_hash(last.numbered_so_far)
     for index, (name, following) in enumerate(pairwise(names)):

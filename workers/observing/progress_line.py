@@ -11,12 +11,6 @@ On a narrow terminal the line loses words, then the names of what waits, and nev
 'sums: 25 %, 1,000 events, 2 outputs, 500 events/s (500 on average), 6 s to go, event time 72'
 >>> shown.line(width=60)
 'sums 25% 1,000 ev 2 out 500/s (500) 6 s left at 72'
->>> rates = Rates()
->>> for t in range(3):
-...     rates.add(RunFigures(t=100.0 + t, events=10 * t, workers={"w": WorkerFigures(0, 10 * t)},
-...               streams={"s": StreamFigures(rows=10 * t, events=10 * t, share=t / 10)}))
->>> rates.now, rates.mean, rates.share, rates.seconds_left
-(10.0, 10.0, 0.2, 8.0)
 """
 
 from __future__ import annotations

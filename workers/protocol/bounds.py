@@ -15,11 +15,6 @@ prepared first (`dgs.workers.protocol.pending.Preparations`), and announces the 
 >>> now[0] += 0.0025                    # it is complete after 2.5 ms
 >>> window.complete(1), window.room, window.until
 (None, 4, 10)
->>> window.prepare(), window.announce(1, last_ts=20)
-(None, None)
->>> now[0] += 0.0025
->>> window.complete(1), window.room, window.until       # 10 in 2.5 ms, so 1,000 in 250 ms; 4 times as much is soon noticed
-(None, 16, 4020)
 >>> window.announce(16, last_ts=200)
 >>> now[0] += 5.0                       # from now on they take long
 >>> window.complete(16), window.room

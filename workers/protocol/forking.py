@@ -34,7 +34,7 @@ class Forking:
         tags = [child.subtree_tags().tags() for child in node.children]
         self._tags: dict[ForkStep, tuple[TagSet, TagSet]] = {}
         for step in self._tree.steps() if isinstance(self._tree, ForkStep) else ():
-            left, right = (union(tags[i] for i in _positions(side)) for side in (step.left, step.right))
+            left, right = (union(tags[i] for i in side) for side in step.sides())
             self._tags[step] = (left, right)
 
     def fork(self, state: State) -> list[tuple[int, State]]:
@@ -95,7 +95,3 @@ def _contracted(step: int | ForkStep, takers: frozenset[int]) -> int | ForkStep 
     if left is None or right is None:
         return right if left is None else left
     return ForkStep(step.fork, left, right)
-
-
-def _positions(side: int | ForkStep) -> list[int]:
-    return [side] if isinstance(side, int) else list(side.leaves())

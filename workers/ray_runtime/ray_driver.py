@@ -233,7 +233,6 @@ class _Driver:
         )
 
     def _open(self) -> None:
-        """Open all hosts, then connect them."""
         hosts, job, count = self._hosts, self._deployment.job, self._deployment.hosts
         is_one_node = hosts.start()
         shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]

@@ -103,7 +103,6 @@ class Replanning:
         return job if self._rates is None else replace(job, rates=self._rates)
 
     def _started(self, deployment: Deployment, rates: Counts) -> _Comparing:
-        """Compare plans in a thread."""
         comparing, compared = _Comparing(), self._caller.compared
 
         def compare() -> None:

@@ -265,7 +265,6 @@ def _appended(job: Job) -> Iterator[tuple[Path, str]]:
 
 
 def _lakes(job: Job) -> Iterator[LakeSink]:
-    """Yield the sinks of lake tables."""
     for sink in job.sinks:
         if sink.kind in LAKE_KINDS:
             from dgs.workers.sinks.lake.lake_sink import LakeSink

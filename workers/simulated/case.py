@@ -1,26 +1,4 @@
-"""A program with its input, run under the faults of a seed, and judged.
-
->>> from dgs.model.tags import kind
->>> from dgs.model.dependence import SAME_KEY, Dependence
->>> HIT, ASK = kind("hit", key=str), kind("ask", key=str)
->>> class Hits(Program):
-...     depends = Dependence((HIT, ASK, SAME_KEY), (ASK, ASK, SAME_KEY))
-...     accumulates = (HIT,)
-...     def init(self): return {}
-...     def identity(self): return {}
-...     def join(self, left, right): return {k: left.get(k, 0) + right.get(k, 0) for k in sorted({*left, *right})}
-...     def update(self, state, event, emit):
-...         if event.tag.kind == HIT:
-...             return {**state, event.tag.key: state.get(event.tag.key, 0) + 1}
-...         emit(state.get(event.tag.key, 0))
-...         return state
->>> hits = EventBatch.of("hits", rank=0, tags=[HIT("a"), HIT("b")], codes=[0, 1, 0], ts=[1, 2, 5])
->>> asks = EventBatch.of("asks", rank=1, tags=[ASK("a")], ts=[3, 9])
->>> case = Case(Hits(), {"hits": [hits], "asks": [asks]})
->>> run = case.check(seed=4, kinds=fault_kinds("crash,disk,network"))
->>> run.is_complete, sorted(run.values())
-(True, [1, 2])
-"""
+"""A program with its input, run under the faults of a seed, and judged."""
 
 from __future__ import annotations
 

@@ -1,19 +1,6 @@
 """The oracles of a simulated run: pure functions of its result, which they compare with the sequential program.
 
 They do not know how the runtime works. They see outputs with their ids, states with their positions, and the order of commits.
-
->>> from dgs.model.tags import Tag
->>> class Total(Program):
-...     def init(self): return 0
-...     def update(self, state, event, emit):
-...         emit(state + event.payload)
-...         return state + event.payload
->>> import numpy as np
->>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], payload=[10, 20])
->>> truth = Truth(Total(), [[batch]])
->>> right = OutputBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], seq=[0, 1], index=[0, 0], values=[10, 30])
->>> list(wrong_outputs(truth, [right])), list(wrong_outputs(truth, [right.take(np.array([0])), right.take(np.array([0]))], is_whole=False))
-([], ['output 0 of event 0 of stream 0 at 1 came 2 times'])
 """
 
 from __future__ import annotations

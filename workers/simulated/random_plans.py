@@ -1,17 +1,4 @@
-"""A program under random plans, without faults, and the report on a plan with wrong outputs, made small.
-
->>> from dgs.model.events import EventBatch
->>> from dgs.model.program import Program
->>> from dgs.model.tags import Tag
->>> class Total(Program):
-...     def init(self): return 0
-...     def update(self, state, event, emit):
-...         emit(state + event.payload)
-...         return state + event.payload
->>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], payload=[10, 20])
->>> print(try_plans(Case(Total(), {"s": [batch]}), 3))
-3 runs under random plans gave the sequential outputs; every plan had one worker only
-"""
+"""A program under random plans, without faults, and the report on a plan with wrong outputs, made small."""
 
 from __future__ import annotations
 

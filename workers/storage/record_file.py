@@ -230,7 +230,6 @@ class RecordWriter(RecordReader):
         self.cut(below)
 
     def _lock(self) -> None:
-        """Open the file that has the name, and take its lock."""
         deadline = time.monotonic() + PATIENCE
         while True:
             self._descriptor = private_files.opener(os.fspath(self.path), os.O_RDWR | os.O_CREAT)

@@ -179,7 +179,6 @@ class LocalTransport(CountedTransport):
             self._close_door()
 
     def _read(self, sender: int, incoming: socket.socket) -> list[Frame]:
-        """Return the frames in the records that have come from a host."""
         frames: list[Frame] = []
         for _ in range(MOST_RECORDS):
             try:

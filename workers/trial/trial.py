@@ -226,7 +226,6 @@ class _Trying:
 
 
 def _looking(clock: Callable[[], float]) -> float:
-    """Return the seconds of one look at a clock."""
     began = clock()
     return clock() - began
 

@@ -88,7 +88,6 @@ def _compiled(world: World, of: str) -> CompiledUpdate:
 
 
 def _by_row(batch: EventBatch, outputs: list[OutputBatch]) -> list[list[Any]]:
-    """Return the outputs of each event of a batch."""
     first = int(batch.seq[0])
     found: list[list[Any]] = [[] for _ in range(len(batch))]
     for one in outputs:

@@ -81,7 +81,6 @@ class SmallTables:
 
 
 def _near(kind: str, constants: Mapping[Any, None], base: tuple[Any, ...]) -> list[Any]:
-    """Return the constants of a kind, and the numbers beside them."""
     python = {"int64": int, "float64": float, "text": str}.get(kind)
     if python is None:
         return []

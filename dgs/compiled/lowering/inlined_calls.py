@@ -77,7 +77,6 @@ class InlinedCalls(Entries):
         return Value(PROGRAM) if self._surroundings.is_program(owner) else Value(PYTHON, constant=owner)
 
     def _inlined(self, node: ast.Call, function: FunctionType, bound: tuple[Value, ...]) -> Value:
-        """Return the value of a call."""
         given = [self._kept(self.expression(one)) for one in node.args]
         named = {one.arg: self._kept(self.expression(one.value)) for one in node.keywords}
         return self._returned(node, ast.unparse(node.func), function, [*bound, *given], named)
@@ -149,7 +148,6 @@ class InlinedCalls(Entries):
             self.names, self._fixed, self._locals, self._surroundings, self._is_certain = before
 
     def _value_of(self, body: Sequence[ast.stmt]) -> Value:
-        """Return what a body returns."""
         for number, node in enumerate(body):
             self.here = node
             if isinstance(node, ast.Return):

@@ -121,7 +121,6 @@ def _spread(made: Any, count: int) -> tuple[Any, Numbers]:
 
 
 def _places(mask: Any) -> Numbers:
-    """Return where a mask holds."""
     if isinstance(mask, (pa.Array, pa.ChunkedArray)):
         mask = mask.to_numpy(zero_copy_only=False) if isinstance(mask, pa.Array) else mask.to_numpy()
     return np.flatnonzero(mask)

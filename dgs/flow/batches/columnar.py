@@ -130,7 +130,6 @@ class Columnar:
         found: Found,
         open_items: list[tuple[int, Items]],
     ) -> None:
-        """Give items to a reader of a node."""
         if reader == OUT:
             found.outputs.append((items.value_column(), items.rows))
             return

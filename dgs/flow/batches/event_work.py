@@ -146,7 +146,6 @@ class Work:
         self.program.wiring.run(number, key, value, at, self.take)
 
     def _item(self, number: int, key: Any, value: Any) -> None:
-        """Give an item to an ordered node."""
         template = self.program.ordered[number]
         record = self._record(number, key)
         while record[1] < self.block:

@@ -364,7 +364,6 @@ def _columns(element: Term) -> list[str]:
 
 
 def _parts(tree: t.Tree | None, term: Fields) -> list[t.Tree | None]:
-    """Return the texts of the items of a tuple."""
     if isinstance(tree, t.TupleOf) and len(tree.items) == len(term.items):
         return list(tree.items)
     return [None] * len(term.items)

@@ -174,7 +174,6 @@ class _Items:
         return f"transform({self._array}, i -> named_struct({', '.join(parts)}))"
 
     def _rows(self, fields: Any, query: Map | Group) -> str:
-        """Return a record of named scalars for each item."""
         names = _of_item(query.input, "i")
         typed = (
             f"{text_literal(name)}, CAST({scalar_text(one, names)} AS {spark_type(query.schema.type(name))})"

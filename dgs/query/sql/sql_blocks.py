@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -46,7 +45,7 @@ class Block:
         self._windows: dict[tuple[str, int, int], str] = {}
         for one in joins.waiting if joins.are_inner else []:
             self._where(one)
-        for one in parts_of(_this(tree.args.get("where"))):
+        for one in parts_of(tree.args.get("where")):
             if not joins.are_inner or not is_plain(one):
                 self._where(one)
 
@@ -233,7 +232,3 @@ def _named_apart(items: list[Item]) -> list[Item]:
         taken.add(name.lower())
         found.append(Item(name, one.scalar, one.is_list))
     return found
-
-
-def _this(tree: Any) -> exp.Expr | None:
-    return None if tree is None else tree.this

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from sqlglot import exp
 
@@ -22,9 +22,11 @@ How = Literal["inner", "left", "full"]
 
 
 def parts_of(tree: exp.Expr | None) -> list[exp.Expr]:
-    """Return the conjuncts of a condition in the text, none of no condition."""
+    """Return the conjuncts of a condition in the text, or of a WHERE or HAVING; none of no condition."""
     if tree is None or (isinstance(tree, exp.Boolean) and tree.this):
         return []
+    if isinstance(tree, (exp.Where, exp.Having)):
+        return parts_of(tree.this)
     if isinstance(tree, exp.Paren) and isinstance(tree.this, (exp.And, exp.Paren)):
         return parts_of(tree.this)
     if isinstance(tree, exp.And):
@@ -59,9 +61,7 @@ class Joins:
         self._joins = tree.args.get("joins") or []
         self.are_inner = all(not one.side for one in self._joins)
         self.waiting = (
-            [one for one in parts_of(_this(tree.args.get("where"))) if is_plain(one)]
-            if self.are_inner
-            else []
+            [one for one in parts_of(tree.args.get("where")) if is_plain(one)] if self.are_inner else []
         )
         self.scope = Scope()
         self.node: Relation | None = None
@@ -235,7 +235,3 @@ def _how(join: exp.Join) -> tuple[How, bool]:
     if join.side == "FULL":
         return "full", False
     return ("left", join.side == "RIGHT") if join.side else ("inner", False)
-
-
-def _this(tree: Any) -> exp.Expr | None:
-    return None if tree is None else tree.this

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from sqlglot import exp
 
@@ -127,9 +127,7 @@ class Selected:
     def __init__(self, block: Block) -> None:
         self._block, self._tree, self._text = block, block.tree, block.text
         self._items = block.items()
-        self._having = [
-            block.lower(one, aggregates=True) for one in parts_of(_this(self._tree.args.get("having")))
-        ]
+        self._having = [block.lower(one, aggregates=True) for one in parts_of(self._tree.args.get("having"))]
         self._keys = [
             key for one in _expressions(self._tree.args.get("order")) for key in self._order_keys(one)
         ]
@@ -338,7 +336,3 @@ def _apart(name: str, taken: Any) -> str:
 
 def _expressions(tree: Any) -> list[Any]:
     return [] if tree is None else list(tree.expressions)
-
-
-def _this(tree: Any) -> exp.Expr | None:
-    return None if tree is None else cast("exp.Expr", tree.this)

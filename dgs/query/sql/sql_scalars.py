@@ -132,7 +132,6 @@ class Lowering:
         return cast("Scalar", tree.copy()) if isinstance(tree, CONSTANTS) or is_negative else None
 
     def _with_parts(self, tree: exp.Expr) -> Scalar:
-        """Return a node with its parts as scalars."""
         if isinstance(tree, exp.Connector):
             return connected(type(tree), [self.of(one) for one in tree.flatten(unnest=False)])
         if isinstance(tree, exp.In) and isinstance(tree.args.get("field"), (exp.Placeholder, exp.Parameter)):

@@ -68,7 +68,6 @@ def window_of(
 
 
 def _length(tree: exp.Expr, text: SqlText) -> int:
-    """Return a length: a number, a text, or an interval."""
     if isinstance(tree, exp.Interval):
         tree = exp.Literal.string(
             f"{tree.this.name} {tree.args['unit'].name if tree.args.get('unit') else ''}"

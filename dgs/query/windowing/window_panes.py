@@ -100,7 +100,6 @@ class WindowPanes:
         return sorted(end for end in ends if end <= until)
 
     def _first_end_behind(self, until: int) -> int:
-        """Return the end of the first window that ends behind a time."""
         return ((until - self.size) // self.slide + 1) * self.slide + self.size
 
 

@@ -4,20 +4,6 @@ A release is tried as a whole. If that fails, the state before it is decoded fro
 known at which event: the events before it are folded again, it is left out, and the rest is tried. If `update_batch` or
 `update_windows` raised, the release is tried by halves until few events are left, and these are folded with `update`. Only
 attempts that succeed give outputs.
-
->>> from dgs.model.tags import Tag
->>> class Ratios(Program):
-...     def init(self): return []
-...     def update(self, state, event, emit):
-...         emit(len(state))
-...         state.append(1 / event.payload)
-...         return state
->>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 2, 3], payload=[2, 0, 4])
->>> state, made = Skipping(Ratios(), Ratios().states()[0], "w1").fold([], Release((0,), [batch]))
->>> state, [one.to_list() for one in made if isinstance(one, OutputBatch)]
-([0.5, 0.25], [[0], [1]])
->>> [one.letter.error for one in made if isinstance(one, Skipped)]
-['ZeroDivisionError: division by zero']
 """
 
 from __future__ import annotations

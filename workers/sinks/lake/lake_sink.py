@@ -235,7 +235,6 @@ class LakeSink(Sink):
         return Iceberg(self._directory, name, self._catalog)
 
     def _existing(self) -> Iterator[LakeTable]:
-        """Yield the tables that are there."""
         if self._config.by is None:
             found = [self._table("")]
         elif self._kind == "delta":
@@ -248,7 +247,6 @@ class LakeSink(Sink):
     # Files of this host
 
     def _parts(self, batch: OutputBatch) -> Iterator[tuple[str, OutputBatch]]:
-        """Yield the outputs of each table."""
         kinds = [tag.kind for tag in batch.tags]
         if self._config.by is None or len(set(kinds)) == 1 or batch.codes is None:
             yield "" if self._config.by is None else kinds[0], batch

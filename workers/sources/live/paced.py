@@ -133,7 +133,6 @@ class Paced(Live):
         return known
 
     def _due(self, row: int) -> int:
-        """Return when a row is due."""
         return self._began + int((row - self._first) * SECOND / self._rate)
 
     def _rows_due(self) -> int:

@@ -10,11 +10,6 @@
 >>> reader = CustomReader(pages, Mapping(config, Program(), plan_unit="none"), delay=None, batch_rows=100)
 >>> [(part.first, part.ts.tolist()) for part in reader.arrivals(follow=False)]
 [(0, [1, 1]), (2, [2, 2]), (4, [3, 3])]
->>> again = CustomReader(pages, Mapping(config, Program(), plan_unit="none"), delay=None, batch_rows=100)
->>> again.origin.resume(reader.origin.describe()), again.origin.seek(OrderKey(3, 0, 4))
-(None, 2)
->>> [(part.first, part.ts.tolist()) for part in again.arrivals(follow=False) if len(part)]
-[(4, [3, 3])]
 """
 
 from __future__ import annotations
