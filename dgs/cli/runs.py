@@ -134,10 +134,10 @@ class Listed:
             run.name if plan is None else show_path(plan),
             run.status,
             float(run.about.get("started", 0.0)),
-            _number(results.get("seconds", figures.get("seconds"))),
-            _number(results.get("events_in", figures.get("events"))),
-            _number(results.get("outputs", figures.get("outputs"))),
-            _number(results.get("restarts", figures.get("restarts"))),
+            results.get("seconds", figures.get("seconds")),
+            results.get("events_in", figures.get("events")),
+            results.get("outputs", figures.get("outputs")),
+            results.get("restarts", figures.get("restarts")),
             results.get("verified"),
         )
 
@@ -145,11 +145,6 @@ class Listed:
         """Return it as data."""
         facts = {name: value for name, value in vars(self).items() if name != "run"}
         return {**facts, "run_dir": str(self.run.directory.path)}
-
-
-def _number(found: Any) -> Any:
-    """Return a number of a file, None if it is something else: the file may be damaged."""
-    return found if isinstance(found, (int, float)) else None
 
 
 def _last_figures(run: KnownRun) -> dict[str, Any]:
@@ -230,11 +225,15 @@ def _list(found: Sequence[Listed], *, as_json: bool) -> None:
 
 
 def _row(one: Listed) -> tuple[Any, ...]:
-    began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.began))
     seconds = None if one.seconds is None else f"{one.seconds:.1f}"
     verified = None if one.verified is None else "yes" if one.verified else "no"
     counts = (None if count is None else f"{count:,}" for count in (one.events, one.outputs, one.restarts))
-    return (one.id, one.plan, one.status, began, seconds, *counts, verified)
+    return (one.id, one.plan, one.status, _when(one.began), seconds, *counts, verified)
+
+
+def _when(began: float) -> str | None:
+    """Return a time in words, None if it is not known."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began)) if began else None
 
 
 def _show(run: KnownRun, *, as_json: bool) -> None:
@@ -251,7 +250,7 @@ def _show(run: KnownRun, *, as_json: bool) -> None:
     took = None if one.seconds is None else duration(one.seconds)
     facts = [
         ("plan file", one.plan),
-        ("began", time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(one.began))),
+        ("began", _when(one.began)),
         ("took", took),
         ("events", None if one.events is None else f"{one.events:,}"),
         ("outputs", None if one.outputs is None else f"{one.outputs:,}"),

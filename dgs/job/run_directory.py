@@ -64,6 +64,21 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 """The types of the facts in run.json that others rely on."""
 
+RESULTS_OF = {
+    "status": (str,),
+    "events_in": (int,),
+    "outputs": (int,),
+    "restarts": (int,),
+    "seconds": (float, int),
+    "throughput_eps": (float, int),
+    "verified": (bool,),
+    "error": (dict, str),
+}
+"""The same for results.json."""
+
+LATEST, LARGEST = 253_402_300_799, 1 << 64
+"""The latest time, the end of the year 9999 in seconds since 1970; and a number that no other fact reaches."""
+
 SEAL = (
     "# Written by dgs for its run, and read when that goes on. Without this line it may be changed. Digest: "
 )
@@ -138,7 +153,9 @@ class RunDirectory:
     def about(self) -> dict[str, Any]:
         """Return the content of run.json, empty if it cannot be read or is of something else."""
         found = {name: fact for name, fact in read_object(self.path / ABOUT).items() if name != DIGEST}
-        is_of_a_run = all(isinstance(found.get(name, kinds[0]()), kinds) for name, kinds in KINDS.items())
+        is_of_a_run = all(
+            _is_sane(name, found[name], kinds) for name, kinds in KINDS.items() if name in found
+        )
         return found if is_of_a_run else {}
 
     @property
@@ -172,8 +189,13 @@ class RunDirectory:
             raise CorruptFileError(path=self.plan_file, problem=problem)
 
     def results(self) -> dict[str, Any]:
-        """Return the content of results.json, empty if the run has not ended."""
-        return read_object(self.path / RESULTS)
+        """Return the content of results.json, empty if the run has not ended, without what no run has written."""
+        found = read_object(self.path / RESULTS)
+        return {
+            name: fact
+            for name, fact in found.items()
+            if fact is None or name not in RESULTS_OF or _is_sane(name, fact, RESULTS_OF[name])
+        }
 
     @property
     def story(self) -> Path:
@@ -212,7 +234,7 @@ class RunDirectory:
             return []
         found = []
         for line in lines:
-            with suppress(ValueError):  # torn, as the process was killed
+            with suppress(ValueError, RecursionError):  # torn, as the process was killed, or damaged
                 found.append(json.loads(line))
         return [plan for plan in found if isinstance(plan, dict)]
 
@@ -274,9 +296,15 @@ def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _is_sane(name: str, fact: Any, kinds: tuple[type, ...]) -> bool:
+    """Return whether a fact in a file is one that a run writes: of these types, and no absurd number."""
+    most = LATEST if name == "started" else LARGEST
+    return type(fact) in kinds and (not isinstance(fact, (int, float)) or 0 <= fact <= most)
 
 
 def _digest(content: Any) -> str:

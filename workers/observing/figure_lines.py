@@ -51,6 +51,9 @@ LISTS: Mapping[str, type] = {"generations": Generation, "moves": Move}
 PARTS: Mapping[str, type] = {"checkpoints": CheckpointFigures}
 """The objects of a line."""
 
+LARGEST = 1 << 64
+"""No figure is larger."""
+
 Head = Mapping[str, Any]
 """The first line of a file."""
 
@@ -126,9 +129,14 @@ def read_line(line: str, head: Head) -> RunFigures | None:
 
 def _made(kind: type, values: Mapping[str, Any]) -> Any:
     types = _types_of(kind)
-    if all(type(value) in types[name] for name, value in values.items()):
+    if all(type(value) in types[name] and _is_sane(value) for name, value in values.items()):
         return kind(**values)
     raise TypeError(kind)
+
+
+def _is_sane(value: Any) -> bool:
+    """Return whether a value is no number, or one that figures can have: not infinite, say."""
+    return not isinstance(value, (int, float)) or -LARGEST <= value <= LARGEST
 
 
 @cache

@@ -18,6 +18,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -26,10 +27,14 @@ from typing import Any, Literal
 
 from dgs.errors.hidden_values import masked
 from dgs.job import private_files
+from dgs.workers.observing.program_lines import ProgramLine
 
 LogFormat = Literal["text", "json"]
 
 LOG = "run.log"
+
+PROGRAM = logging.getLogger("dgs.program")
+"""Gets what the program says in other processes."""
 
 MOST_BYTES = 8 << 20
 """The bytes of a log file. The one before is kept as `run.log.1`."""
@@ -58,6 +63,18 @@ class RunLog:
         """Note why the run ends, which its caller is told, too."""
         self._note(logging.ERROR, text, is_notice=True)
 
+    def says_program(self, host: int, lines: Iterable[ProgramLine], *, is_elsewhere: bool) -> None:
+        """Note what the program has printed and logged on a host. `is_elsewhere`: handlers of this process have not seen it."""
+        for line in lines:
+            about = {"run_name": self._name, "host": f"{host} ({line.machine})"}
+            record = self._logger.makeRecord(
+                line.origin, line.level, __file__, 0, masked(line.text), (), None, extra=about
+            )
+            record.created = line.t
+            self._write(record)
+            if is_elsewhere and PROGRAM.isEnabledFor(line.level):
+                PROGRAM.handle(record)
+
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
@@ -66,11 +83,14 @@ class RunLog:
     def _note(self, level: int, text: str, *, is_notice: bool = False) -> None:
         about = {"run_name": self._name, "is_notice": is_notice}
         record = self._logger.makeRecord("dgs.run", level, __file__, 0, masked(text), (), None, extra=about)
+        self._write(record)
+        if self._logger.isEnabledFor(level):
+            self._logger.handle(record)
+
+    def _write(self, record: logging.LogRecord) -> None:
         if self._file is not None:
             with suppress(OSError):  # the run matters more than its log
                 self._file.handle(record)
-        if self._logger.isEnabledFor(level):
-            self._logger.handle(record)
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -84,7 +104,7 @@ class _PrivateFile(RotatingFileHandler):
 
 
 class _AsJson(logging.Formatter):
-    """One JSON object a line: `t`, `level`, `logger`, `message`, and the `name` of the run."""
+    """One JSON object a line: `t`, `level`, `logger`, `message`, the `name` of the run, and the `host` of what the program says."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -94,19 +114,29 @@ class _AsJson(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        name = getattr(record, "run_name", "")
-        if name:
-            found["name"] = name
+        for key, field in (("name", "run_name"), ("host", "host")):
+            if value := getattr(record, field, ""):
+                found[key] = value
         if record.exc_info:
             found["trace"] = masked(self.formatException(record.exc_info))
         return json.dumps(found)
+
+
+class _AsText(logging.Formatter):
+    """Plain text, with the host of what the program says."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in logging
+        """Return the line of a record."""
+        host = getattr(record, "host", "")
+        record.place = f" on host {host}" if host else ""
+        return super().formatMessage(record)
 
 
 def formatter(log_format: LogFormat) -> logging.Formatter:
     """Return the formatter of lines: plain text with the time in UTC, or JSON."""
     if log_format == "json":
         return _AsJson()
-    plain = logging.Formatter("%(asctime)s UTC %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+    plain = _AsText("%(asctime)s UTC %(levelname)s %(name)s%(place)s: %(message)s", "%Y-%m-%d %H:%M:%S")
     plain.converter = time.gmtime
     return plain
 

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,9 +21,11 @@ from dgs.model.user_code import shown
 from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import HostFigures
+from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
@@ -89,6 +92,8 @@ class HostActor:
     def __init__(self) -> None:
         keep_freed_memory()
         self._lock = threading.Lock()
+        self._lines = ProgramLines(clock=process.now)
+        self._taken = ExitStack()
         self._polled = threading.Event()
         self._ended = threading.Event()
         self._ended.set()
@@ -115,6 +120,8 @@ class HostActor:
     def assign(self, job: Job, hosts: int, point: ResumePoint, index: int) -> None:
         """Make this actor host `index` of a generation."""
         self._job, self._hosts, self._point, self._index = job, hosts, point, index
+        self._taken.close()
+        self._taken.enter_context(self._lines.prints())
 
     @ray.method(concurrency_group="frames")
     def alive(self) -> bool:
@@ -133,6 +140,7 @@ class HostActor:
             program = load_program(self._job.program_ref, self._job.base_dir)
             program.hold_at_most(self._job.runtime.buffer_bytes)
             self._job = replace(self._job, program=program)
+        self._taken.enter_context(self._lines.logs())  # now, when the program may have set up logging
         deployment = Deployment(self._job, self._hosts, self._point)
         if secret is None:
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
@@ -218,7 +226,7 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def poll(self, reads: bool) -> Any:
-        """Return the numbers of events read and outputs made, the new outputs for the driver, new reports, and new figures.
+        """Return the numbers of events read and outputs made, new outputs for the driver, reports, figures, and the program's lines.
 
         `reads`: whether the host may read input from now on.
         """
@@ -232,7 +240,10 @@ class HostActor:
             figures, self._figures = self._figures, None
             self._polled.set()
         counts = self._running().counts
-        return self._guarded(lambda: (*counts, ready, codec.encode(reports, keeps_order=True), figures))
+        lines = self._lines.take()
+        return self._guarded(
+            lambda: (*counts, ready, codec.encode(reports, keeps_order=True), figures, lines)
+        )
 
     @ray.method(concurrency_group="control")
     def request_snapshot(self, always: bool) -> None:
@@ -264,6 +275,11 @@ class HostActor:
     def story(self) -> list[StoryEntry]:
         """Return the latest notes of this host; none if it was not opened."""
         return [] if self._engine is None else self._engine.story()
+
+    @ray.method(concurrency_group="control")
+    def last_lines(self) -> list[ProgramLine]:
+        """Return the rest of what the program has printed and logged."""
+        return self._lines.close()
 
     @ray.method(concurrency_group="control")
     def figures(self) -> HostFigures:

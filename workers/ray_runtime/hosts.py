@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
+from dgs.workers.observing.program_lines import ProgramLine
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.ray_runtime.nodes import Node, answers
 
@@ -36,7 +37,7 @@ ABANDON_SECONDS = 10.0
 """Seconds for hosts to close incomplete outputs. A signal may be the reason."""
 
 STORY_SECONDS = 2.0
-"""The time for hosts to send their stories when a run has failed."""
+"""The time for hosts to send their stories when a run has failed, and the last lines of the program when one ends."""
 
 GONE_SECONDS = 60.0
 """The time to wait for killed hosts to be gone, since new ones would find their files locked. Ray takes 5 s for a stopped one."""
@@ -146,12 +147,21 @@ class RayHosts:
 
     def stories(self) -> list[StoryEntry]:
         """Return the latest notes of the hosts that answer in time."""
-        references = [actor.story.remote() for actor in self.actors]
-        done, _ = self._ray.wait(references, num_returns=len(references), timeout=STORY_SECONDS)
-        found: list[StoryEntry] = []
+        return [
+            note for notes in self._in_time(lambda actor: actor.story.remote()).values() for note in notes
+        ]
+
+    def last_lines(self) -> dict[int, list[ProgramLine]]:
+        """Return the rest of what the program has said, by the hosts that answer in time."""
+        return self._in_time(lambda actor: actor.last_lines.remote())
+
+    def _in_time(self, call: Callable[[Any], Any]) -> dict[int, Any]:
+        references = {call(actor): index for index, actor in enumerate(self.actors)}
+        done, _ = self._ray.wait(list(references), num_returns=len(references), timeout=STORY_SECONDS)
+        found: dict[int, Any] = {}
         for reference in done:
             with suppress(self._ray.exceptions.RayError):  # the host is gone
-                found += self._ray.get(reference)
+                found[references[reference]] = self._ray.get(reference)
         return found
 
     def close(self, *, complete: bool) -> None:

@@ -146,6 +146,7 @@ class _Driver:
                 self._goes_on = not self._is_abandoned and self._is_fenced
             if not self._is_abandoned and not self._goes_on:
                 self._hosts.close(complete=ended.request is None)
+                self._note_last_lines()
         finally:
             released = self._hosts.released() if self._goes_on else []
             self._pool.keep(released)
@@ -168,7 +169,12 @@ class _Driver:
         except BaseException:
             self._session.story.keep()
             self._hosts.close(complete=False)
+            self._note_last_lines()
             raise
+
+    def _note_last_lines(self) -> None:
+        for host, lines in self._hosts.last_lines().items():
+            self._session.log.says_program(host, lines, is_elsewhere=True)
 
     def _run(self) -> Ended:
         self._open()
@@ -248,7 +254,9 @@ class _Driver:
         events = outputs = 0
         reports: list[HostReport | RootReport] = []
         reads = self._session.may_read(is_stopping=checkpoints.is_stopping)
-        for read, written, batches, new, figures in self._hosts.ask(lambda actor: actor.poll.remote(reads)):
+        answers = self._hosts.ask(lambda actor: actor.poll.remote(reads))
+        for host, (read, written, batches, new, figures, lines) in enumerate(answers):
+            self._session.log.says_program(host, lines, is_elsewhere=True)
             if figures is not None:
                 self._session.observer.take(figures)
             events, outputs = events + read, outputs + written

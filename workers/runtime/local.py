@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 
 from dgs.errors import StalledError
+from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
@@ -31,13 +33,23 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     """Run one generation in this process."""
     job = deployment.job
     overdue = OverdueStop(session.control.is_to_stop, patience=job.runtime.stop_timeout / SECOND + STOP_GRACE)
-    with overdue.watching():
-        with overdue.work():
+    lines = ProgramLines(clock=process.now, is_alone=True)
+    with overdue.watching(), ExitStack() as taken:
+        if session.log.path is not None:
+            taken.enter_context(lines.logs())
+            taken.callback(lambda: _note(session, lines.close()))
+        with overdue.work(), lines.prints():
             engine = Engine(deployment, 0)
-        return _driven(engine, deployment, session, overdue)
+        return _driven(engine, deployment, session, overdue, lines)
 
 
-def _driven(engine: Engine, deployment: Deployment, session: Session, overdue: OverdueStop) -> Ended:
+def _note(session: Session, lines: list[ProgramLine]) -> None:
+    session.log.says_program(0, lines, is_elsewhere=False)
+
+
+def _driven(
+    engine: Engine, deployment: Deployment, session: Session, overdue: OverdueStop, lines: ProgramLines
+) -> Ended:
     job, checkpoints = deployment.job, session.checkpointing(deployment)
     session.story.hosts = engine.story
     watchdog = Watchdog(
@@ -49,8 +61,9 @@ def _driven(engine: Engine, deployment: Deployment, session: Session, overdue: O
         while not checkpoints.is_over and request is None:
             request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
             reads = session.may_read(is_stopping=checkpoints.is_stopping)
-            with overdue.work():
+            with overdue.work(), lines.prints():
                 is_busy = engine.step(reads=reads, between=overdue.check)
+            _note(session, lines.take())
             if not is_busy:
                 if reads and engine.idle_seconds is None and not checkpoints.is_stopping:
                     raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
@@ -73,7 +86,8 @@ def _driven(engine: Engine, deployment: Deployment, session: Session, overdue: O
                     session.story.write()
         seconds = process.now() - started
     finally:
-        engine.close(complete=checkpoints.is_over)
+        with lines.prints():
+            engine.close(complete=checkpoints.is_over)
     figures = session.observer.generation(
         [engine.figures()],
         checkpoints.last,

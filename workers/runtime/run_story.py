@@ -87,7 +87,7 @@ def read_story(path: Path) -> list[StoryEntry]:
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return [StoryEntry(**{**line, "workers": tuple(line["workers"])}) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return []
 
 

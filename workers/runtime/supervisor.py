@@ -89,6 +89,7 @@ class Session:
     replanning: Replanning
     commits: Commits
     observer: RunObserver
+    log: RunLog
     restarts: list[str] = field(default_factory=list)
     restarted: int = 0
     has_begun: bool = False
@@ -138,7 +139,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
                 settle_rows(session.job)
             return _printed(session, result)
         except BaseException as error:
-            _failed(session, log, error)
+            _failed(session, error)
             raise
 
 
@@ -174,15 +175,16 @@ def _opened(job: Job, caller: Caller, log: RunLog, stack: ExitStack) -> Session:
         Replanning(job, caller),
         commits,
         RunObserver(job, caller, commits),
+        log,
     )
 
 
-def _failed(session: Session, log: RunLog, error: BaseException) -> None:
+def _failed(session: Session, error: BaseException) -> None:
     """Note why a run fails, and take back the rows that it has not committed."""
     why = in_a_line(error)
     session.observer.end("failed", why=why)
     session.story.says(f"the run fails: {why}")
-    log.failure(why)
+    session.log.failure(why)
     session.story.write()
     with suppress(DgsError):  # then the next run does it, and this error matters more
         withdraw_rows(session.job, session.job.run_id)

@@ -349,3 +349,43 @@ def test_run_on_ray_gives_the_same(project, dgs):
         assert min(edge["down"], edge["up"]) > 0
     named = sum(edge["down"] + edge["up"] for edge in between["edges"].values())
     assert named + sum(between["inputs"].values()) <= between["bytes"]
+
+
+SPEAKS = """\
+        import logging
+        print("prints", event.payload)
+        logging.getLogger("sums").warning("logs %s\\nin two lines", event.payload)
+        if event.tag.kind == VALUE:
+"""
+RUNTIMES = [
+    pytest.param("local", id="local"),
+    pytest.param("ray --hosts 2", marks=pytest.mark.ray, id="ray"),
+]
+
+
+def said(directory):
+    """Return the level, origin, host and text of what the program says in the log of a run."""
+    return re.findall(r" UTC (\w+) (\w+) on host (\d) \(\S+\): (.*)", (directory / "run.log").read_text())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_what_an_update_prints_and_logs_is_in_the_log_of_the_run(project, dgs, edit, run_dirs, runtime):
+    edit("program.py", "        if event.tag.kind == VALUE:\n", SPEAKS)
+    assert dgs(f"run plan.yaml --runtime {runtime}").code == 0
+    (directory,) = run_dirs()
+    events, lines = json.loads((directory / "results.json").read_text())["events_in"], said(directory)
+    assert len({host for _, _, host, _ in lines}) == (1 if runtime == "local" else 2)
+    printed = [text for level, origin, _, text in lines if (level, origin) == ("INFO", "stdout")]
+    logged = [text for level, origin, _, text in lines if (level, origin) == ("WARNING", "sums")]
+    assert (len(printed), len(logged), logged.count("in two lines")) == (events, 2 * events, events)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_last_words_of_a_program_that_fails_are_in_the_log_of_the_run(
+    project, dgs, edit, run_dirs, runtime
+):
+    edit("program.py", "        emit(", "        print('about to fail', end='')\n        emit(1 / 0 or ")
+    assert dgs(f"run plan.yaml --runtime {runtime}").code != 0
+    assert ("INFO", "stdout", "about to fail") in {
+        (level, origin, text) for level, origin, _, text in said(*run_dirs())
+    }
