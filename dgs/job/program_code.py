@@ -152,6 +152,12 @@ def _imported(tree: ast.Module, path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = [*_package(path, node.level), *filter(None, [node.module])]
             yield from (".".join([*base, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from (
+                one.value
+                for one in node.args[:1]
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            )
 
 
 def _package(path: Path, level: int) -> list[str]:

@@ -12,6 +12,7 @@ from dgs.job.schema import ProgramConfig
 
 PROGRAM = '''\
 """Sums."""
+import importlib
 import math
 import numpy
 import dgs
@@ -28,6 +29,7 @@ class Sums(dgs.Program):
 
     def update(self, state, event, emit):
         from late import later
+        importlib.import_module("helpers.dynamic")
         return rate(state) + LIMIT
 '''
 SCRIPT = '''\
@@ -69,6 +71,7 @@ def project(tmp_path):
         "helpers/rates.py": "from . import others\ndef rate(x): return others.times * x\n",
         "helpers/others.py": "times = 2\n",
         "helpers/unused.py": "times = 2\n",
+        "helpers/dynamic.py": "",
         "late.py": "def later(): pass\n",
         "program.py": PROGRAM,
     }
@@ -98,8 +101,8 @@ def output_of(project, code):
 
 
 def test_the_users_modules_count_and_no_others(project):
-    files = {"program.py", "late.py", "helpers/__init__.py", "helpers/rates.py", "helpers/others.py"}
-    assert set(coded(project)) == files
+    helpers = {f"helpers/{name}.py" for name in ("__init__", "rates", "others", "dynamic")}
+    assert set(coded(project)) == {"program.py", "late.py", *helpers}
 
 
 CHANGES = [
