@@ -30,6 +30,10 @@ RECENT_SECONDS = 5.0
 """The time over which the present rate is taken."""
 
 
+LATE_PART, LATE_SECONDS, MOST_LATE = 1 / 3, 5.0, 200
+"""What is left takes as long as the speed of this part of the time so far says, but of so many seconds at least; about so many figures of it are kept."""
+
+
 class _Seen(NamedTuple):
     t: float
     events: int
@@ -41,6 +45,7 @@ class Rates:
 
     def __init__(self) -> None:
         self._recent: deque[_Seen] = deque()
+        self._late: deque[_Seen] = deque()
         self._first: _Seen | None = None
         self._generation = 0
 
@@ -49,12 +54,22 @@ class Rates:
         if figures.generation != self._generation:
             self._generation, self._first = figures.generation, None
             self._recent.clear()
+            self._late.clear()
         seen = _Seen(figures.t, figures.events, share_of(figures))
         if self._first is None or (self._first.share is None and seen.share is not None):
             self._first = seen  # the first figures of a generation know no stream yet
         self._recent.append(seen)
         while len(self._recent) > 2 and seen.t - self._recent[1].t >= RECENT_SECONDS:  # noqa: PLR2004 - two make a rate
             self._recent.popleft()
+        self._keep_late(seen, seen.t - self._first.t)
+
+    def _keep_late(self, seen: _Seen, elapsed: float) -> None:
+        """Keep the shares of the late part of the time, not all of them in a long run."""
+        late = self._late
+        if seen.share is not None and (not late or seen.t - late[-1].t >= elapsed * LATE_PART / MOST_LATE):
+            late.append(seen)
+        while len(late) > 2 and seen.t - late[1].t >= max(LATE_PART * elapsed, LATE_SECONDS):  # noqa: PLR2004
+            late.popleft()
 
     @property
     def now(self) -> float | None:
@@ -73,10 +88,10 @@ class Rates:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the end of the input, at the speed so far; None if that is not known."""
-        if self._first is None:
+        """The seconds until the end of the input, at the speed of late; None if that is not known."""
+        if not self._late:
             return None
-        first, last = self._first, self._recent[-1]
+        first, last = self._late[0], self._recent[-1]
         if first.share is None or last.share is None or last.share <= first.share:
             return None
         return (1 - last.share) * (last.t - first.t) / (last.share - first.share)

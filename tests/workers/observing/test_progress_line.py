@@ -1,5 +1,6 @@
 """The progress line: what it holds, and what it loses on a narrow terminal."""
 
+import random
 import re
 
 import pytest
@@ -105,3 +106,46 @@ def test_after_a_restart_the_rate_is_that_of_the_new_generation():
     for t, events, generation in ((0, 0, 1), (1, 900, 1), (2, 100, 2), (3, 150, 2)):
         shown.add(RunFigures(t=float(t), events=events, generation=generation))
     assert "50 events/s (50 on average)" in shown.line()
+
+
+SPEEDS = {
+    "even": lambda _at, _chance: 1.0,
+    "uneven": lambda _at, chance: chance.uniform(0.5, 1.5),
+    "slow to start": lambda at, _chance: 0.1 if at < 0.15 else 1.0,
+    "half as fast": lambda at, _chance: 2.0 if at < 0.2 else 1.0,
+    "three times as fast": lambda at, _chance: 1.0 if at < 0.3 else 3.0,
+    "ever faster": lambda at, _chance: 1.0 + at,
+    "with pauses": lambda at, _chance: 0.0 if int(at * 80) % 8 == 0 else 1.0,
+}
+
+
+@pytest.mark.parametrize("speed", SPEEDS)
+@pytest.mark.parametrize("seconds", [40, 400])
+def test_what_is_left_is_right_to_a_fifth_from_half_way_on_also_if_the_speed_changes(speed, seconds):
+    chance, shares = random.Random(speed), [0.0]
+    while shares[-1] < 1.0:
+        at = len(shares) / seconds
+        shares.append(min(shares[-1] + SPEEDS[speed](at, chance) / seconds, 1.0))
+    shown, whole = Rates(), len(shares) - 1
+    for second, share in enumerate(shares[:-1]):
+        rows = round(share * 10**6)
+        shown.add(
+            RunFigures(
+                t=1000.0 + second,
+                phase="running",
+                events=rows,
+                streams={"s": StreamFigures(rows=rows, events=rows, share=rows / 10**6)},
+                workers={"w": WorkerFigures(0, rows)},
+            )
+        )
+        if share >= 0.5:
+            assert shown.seconds_left == pytest.approx(whole - second, abs=whole / 5)
+
+
+def test_long_runs_keep_few_figures():
+    shown = Rates()
+    for second in range(20_000):
+        streams = {"s": StreamFigures(rows=second, events=second, share=second / 40_000)}
+        shown.add(RunFigures(t=float(second), streams=streams, workers={"w": WorkerFigures(0, second)}))
+    assert len(shown._late) < 1000
+    assert shown.seconds_left == pytest.approx(20_001, rel=0.01)
