@@ -26,12 +26,7 @@ __all__ = ["Emit", "EmitBatch", "by_kind", "by_tag", "one_by_one", "spread"]
 
 State = TypeVar("State")
 
-_NUMPY_TYPES: dict[type, type[np.generic]] = {
-    int: np.int64,
-    float: np.float64,
-    bool: np.bool_,
-    str: np.str_,
-}
+_NUMPY_TYPES: dict[type, type[np.generic]] = {int: np.int64, float: np.float64, bool: np.bool_, str: np.str_}
 _ARROW_TYPES = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
 

@@ -24,8 +24,10 @@ from typing import Annotated
 import typer
 import yaml
 
-SPACE, OUTSIDE, INSIDE = "dgs-spark", "dgs-spark0", "dgs-spark1"
+from experiments.network_namespaces import Namespace, ip
+
 DRIVER, WORKER, PORT = "10.214.7.1", "10.214.7.2", 17077
+SPACE = Namespace("dgs-spark", "dgs-spark0", "dgs-spark1", here=DRIVER, there=WORKER)
 NOBODY = 65534
 FLIGHTS = Path(__file__).parent / "flights"
 LONGEST_START = 60.0
@@ -40,38 +42,11 @@ def unavailable() -> str | None:
     missing = next((name for name in ("ip", "setpriv") if shutil.which(name) is None), None)
     if missing is not None:
         return f"there is no command `{missing}`"
-    tried = subprocess.run(["ip", "netns", "add", SPACE], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    tried = subprocess.run(["ip", "netns", "add", SPACE.name], capture_output=True, text=True, check=False)  # noqa: S603, S607
     if tried.returncode:
         return f"no network namespace can be made: {tried.stderr.strip()}"
-    _ip("netns", "delete", SPACE)
+    ip("netns", "delete", SPACE.name)
     return None
-
-
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True)  # noqa: S603, S607
-
-
-@contextmanager
-def namespace() -> Iterator[None]:
-    """Make the network namespace SPACE, with a link to it; at the end, kill what runs there and delete it."""
-    _ip("netns", "add", SPACE)
-    try:
-        _ip("link", "add", OUTSIDE, "type", "veth", "peer", "name", INSIDE, "netns", SPACE)
-        _ip("addr", "add", f"{DRIVER}/24", "dev", OUTSIDE)
-        _ip("link", "set", OUTSIDE, "up")
-        _ip("-n", SPACE, "addr", "add", f"{WORKER}/24", "dev", INSIDE)
-        _ip("-n", SPACE, "link", "set", INSIDE, "up")
-        _ip("-n", SPACE, "link", "set", "lo", "up")
-        _ip("-n", SPACE, "route", "add", "default", "via", DRIVER)
-        yield
-    finally:
-        listed = subprocess.run(["ip", "netns", "pids", SPACE], capture_output=True, text=True, check=True)  # noqa: S603, S607
-        for process in map(int, listed.stdout.split()):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        # First the link: the namespace is deleted a little later than this asks for it.
-        subprocess.run(["ip", "link", "delete", OUTSIDE], check=False)  # noqa: S603, S607
-        _ip("netns", "delete", SPACE)
 
 
 @contextmanager
@@ -100,7 +75,7 @@ def cluster(place: Path, *, user: int = NOBODY, beside: bool = False) -> Iterato
     ]  # fmt: skip
     commands = {
         "master": [start[0], f"{start[1]}.master.Master", "--host", DRIVER, "--port", str(PORT), *web],
-        "worker": ["ip", "netns", "exec", SPACE, *worker, "--host", WORKER],
+        "worker": ["ip", "netns", "exec", SPACE.name, *worker, "--host", WORKER],
         **({"beside": [*worker, "--host", DRIVER]} if beside else {}),
     }
     with ExitStack() as stack:
@@ -173,7 +148,7 @@ def main(
     if (problem := unavailable()) is not None:
         raise SystemExit(f"skipped: {problem}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left behind
-    with shared_place() as place, namespace(), cluster(place) as address:
+    with shared_place() as place, SPACE.made(), cluster(place) as address:
         for runtime in ("local", "spark"):
             began = time.perf_counter()
             run = dgs.run(plan_of(place, address, runtime=runtime, python=python), verify=True, fresh=True)

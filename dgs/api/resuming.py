@@ -33,8 +33,7 @@ def resumable(base_dir: Path) -> KnownRun:
         if not run.is_done and not run.is_alive:
             return run
     raise NoSuchRunError(
-        problem="there is no unfinished run here",
-        advice="Name the directory of a run, or a plan.yaml",
+        problem="there is no unfinished run here", advice="Name the directory of a run, or a plan.yaml"
     )
 
 
@@ -78,10 +77,7 @@ def _check_code(run: KnownRun, prepared: Prepared) -> None:
     found = changes(noted["digests"], prepared.code)
     if found and has_committed(run.directory.checkpoints):
         raise CodeChangedError(
-            program=prepared.program.name,
-            path=run.directory.path,
-            listing="\n  ".join(found),
-            changes=found,
+            program=prepared.program.name, path=run.directory.path, listing="\n  ".join(found), changes=found
         )
 
 

@@ -11,15 +11,7 @@ import typer
 
 from dgs.cli.loudness import Loudness
 from dgs.cli.options import given_by_flags
-from dgs.cli.reporting import (
-    INTERRUPTED,
-    Ending,
-    command,
-    print_json,
-    say,
-    say_why_one_worker,
-    show_path,
-)
+from dgs.cli.reporting import INTERRUPTED, Ending, command, print_json, say, say_why_one_worker, show_path
 from dgs.cli.view import shown
 from dgs.workers.runtime.process import check_not_stopped, keep_freed_memory
 

@@ -166,10 +166,7 @@ def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
     one         7  -
     another    12  damaged
     """
-    texts = [
-        head,
-        *(tuple("-" if value is None else printable(str(value)) for value in row) for row in rows),
-    ]
+    texts = [head, *(tuple("-" if value is None else printable(str(value)) for value in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
     for line in texts:

@@ -80,12 +80,7 @@ def _from_defaultdict(content: Any) -> defaultdict[Any, Any]:
 
 
 FORMS = (
-    Form(
-        10,
-        (datetime,),
-        lambda value: [value.year, value.month, value.day, *_clock(value)],
-        _from_datetime,
-    ),
+    Form(10, (datetime,), lambda value: [value.year, value.month, value.day, *_clock(value)], _from_datetime),
     Form(11, (date,), lambda value: [value.year, value.month, value.day], lambda content: date(*content)),
     Form(12, (time,), _clock, _from_time),
     Form(
@@ -100,10 +95,7 @@ FORMS = (
     Form(17, (UUID,), lambda value: value.bytes, lambda content: UUID(bytes=content), is_raw=True),
     Form(18, (bytearray,), bytes, lambda content: bytearray(require(content, bytes)), is_raw=True),
     Form(
-        20,
-        (deque,),
-        lambda value: [value.maxlen, list(value)],
-        lambda content: deque(content[1], content[0]),
+        20, (deque,), lambda value: [value.maxlen, list(value)], lambda content: deque(content[1], content[0])
     ),
     Form(21, (Counter,), dict, Counter),
     Form(22, (OrderedDict,), lambda value: list(map(list, value.items())), OrderedDict),

@@ -20,11 +20,7 @@ from dgs.errors.hidden_values import masked
 RAISED = (BaseException,)
 """The exceptions of user code that become errors of ours: `sys.exit(0)` in an update is no end of a run, nor is a cancelled task."""
 
-OURS = (
-    f"{Path(__file__).parents[1]}/",
-    "<frozen importlib",
-    f"{Path(importlib.__file__).parent}/",
-)
+OURS = (f"{Path(__file__).parents[1]}/", "<frozen importlib", f"{Path(importlib.__file__).parent}/")
 """How the names of our files begin."""
 
 

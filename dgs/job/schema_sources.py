@@ -39,10 +39,7 @@ def _ts(value: Any) -> Any:
     return {"column": value} if isinstance(value, str) else value
 
 
-Ts = Annotated[
-    TimeColumn,
-    BeforeValidator(_ts, json_schema_input_type=str | TimeColumn),
-]
+Ts = Annotated[TimeColumn, BeforeValidator(_ts, json_schema_input_type=str | TimeColumn)]
 ColumnTypes = dict[str, Literal["int", "float", "str", "bool", "datetime"]]
 Encoding = Annotated[str, AfterValidator(known_encoding)]
 """The name of a codec of Python that decodes text."""

@@ -28,11 +28,7 @@ from dgs.job.problems import Problem, problems_in
 from dgs.job.references import Place, Reference, with_references
 from dgs.job.schema import PlanFile
 
-VARIABLES = {
-    "DGS_RUNTIME": "runtime.kind",
-    "DGS_HOSTS": "runtime.hosts",
-    "DGS_OPTIMIZER": "optimizer.name",
-}
+VARIABLES = {"DGS_RUNTIME": "runtime.kind", "DGS_HOSTS": "runtime.hosts", "DGS_OPTIMIZER": "optimizer.name"}
 """Variables with short names. Any other value is set by its path: DGS_RUNTIME__BUFFER_BYTES=64MiB."""
 
 

@@ -91,14 +91,7 @@ def _from_events(content: Any) -> EventBatch:
 def _to_outputs(batch: OutputBatch) -> Any:
     index = _numbers(batch.index) if batch.index.any() else None
     numbers = [_numbers(batch.ts), _counted(batch.seq), index]
-    return [
-        batch.stream,
-        batch.rank,
-        *numbers,
-        list(batch.tags),
-        _codes(batch.codes),
-        viewed(batch.values),
-    ]
+    return [batch.stream, batch.rank, *numbers, list(batch.tags), _codes(batch.codes), viewed(batch.values)]
 
 
 def _from_outputs(content: Any) -> OutputBatch:

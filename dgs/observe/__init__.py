@@ -3,14 +3,7 @@
 - `figures_of_runs`: the figures of a run, over time.
 """
 
-from dgs.observe.figures_of_runs import (
-    NoFiguresError,
-    OtherFiguresError,
-    Tail,
-    follow,
-    history,
-    newest,
-)
+from dgs.observe.figures_of_runs import NoFiguresError, OtherFiguresError, Tail, follow, history, newest
 from dgs.workers.observing.blame import Blame, blame
 from dgs.workers.observing.figures import (
     CheckpointFigures,

@@ -20,18 +20,7 @@ from dgs.flow.mistakes import Mistake
 from dgs.pico.laws import start_mistake
 from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source, Unknown
 from dgs.pico.structures import Wrong, of_combine, of_source, of_window, shown_structure
-from dgs.pico.syntax import (
-    Merge,
-    New,
-    Pair,
-    Term,
-    To,
-    drawn,
-    ends_of,
-    inputs_of,
-    takes_input,
-    terms_of,
-)
+from dgs.pico.syntax import Merge, New, Pair, Term, To, drawn, ends_of, inputs_of, takes_input, terms_of
 
 
 class Data(NamedTuple):

@@ -64,10 +64,7 @@ def of_source(source: Source) -> Iterator[Wrong]:
             "P05", "has the window of a stream", "a stream", source.structure, 'Say structure="stream"'
         )
     elif isinstance(over, CountWindow) or (isinstance(over, TimeWindow) and over.size != over.slide):
-        problem, expected = (
-            "needs a window by time whose size is its slide",
-            'tumbling(size, "time")',
-        )
+        problem, expected = ("needs a window by time whose size is its slide", 'tumbling(size, "time")')
         yield Wrong("W01", problem, expected, _shown(over), "Give such a window")
 
 

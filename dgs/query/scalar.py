@@ -21,20 +21,7 @@ from sqlglot import exp
 from dgs.query import meanings
 from dgs.query.errors import QueryError, Span
 from dgs.query.functions import arguments_of, function_of
-from dgs.query.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    NULL,
-    TEXT,
-    TIME,
-    Schema,
-    Type,
-    bag,
-    list_of,
-    record,
-    unified,
-)
+from dgs.query.types import BOOL, FLOAT, INT, NULL, TEXT, TIME, Schema, Type, bag, list_of, record, unified
 
 Scalar = exp.Expression
 Row = tuple[Any, ...]

@@ -19,19 +19,7 @@ from sqlglot import exp
 from dgs.errors import InternalError
 from dgs.query.aggregates import Aggregate, UserAggregation
 from dgs.query.functions import arguments_of, function_of
-from dgs.query.relation import (
-    Expand,
-    Group,
-    Join,
-    Key,
-    Map,
-    Order,
-    Relation,
-    Source,
-    Union,
-    Where,
-    Window,
-)
+from dgs.query.relation import Expand, Group, Join, Key, Map, Order, Relation, Source, Union, Where, Window
 from dgs.query.scalar import ITEMS, Nested, Scalar, call, column, kind_of, operands, spelled_out, type_of
 from dgs.query.types import TEXT, Schema, Type
 

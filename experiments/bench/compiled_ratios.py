@@ -45,10 +45,7 @@ def folding(
 def rates(name: str, events: int) -> Iterator[tuple[str, float]]:
     """Yield the events per second of each way to fold an application."""
     large, small = application(name, events=events), application(name, events=FEW)
-    ways = {
-        "interpreted": (small, folding(small)),
-        "compiled": (large, folding(large, is_compiled=True)),
-    }
+    ways = {"interpreted": (small, folding(small)), "compiled": (large, folding(large, is_compiled=True))}
     if large.program.states()[0].update_batch is not None:
         ways["update_batch"] = large, folding(large, has_batches=True)
     if name in BY_HAND:

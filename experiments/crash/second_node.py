@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,9 +21,10 @@ import typer
 
 from experiments.crash.jobs import expected, in_table, ledger, written
 from experiments.crash.killing import Victim
+from experiments.network_namespaces import Namespace, ip
 
-SPACE, OUTSIDE, INSIDE = "dgs-node", "dgs-veth0", "dgs-veth1"
 HEAD, NODE, PORT = "10.213.7.1", "10.213.7.2", 6397
+SPACE = Namespace("dgs-node", "dgs-veth0", "dgs-veth1", here=HEAD, there=NODE)
 FOR_GOOD = 10_000.0
 BEFORE = 5.0
 """Seconds of commits before the loss."""
@@ -33,42 +33,13 @@ LONGEST_START, LONGEST_END = 120.0, 240.0
 SETTINGS = {"RAY_AUTH_MODE": "disabled", "RAY_DISABLE_IMPORT_WARNING": "1", "PYTHONPATH": str(Path.cwd())}
 
 
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True)  # noqa: S603, S607
-
-
-@contextmanager
-def _namespace() -> Iterator[None]:
-    _ip("netns", "add", SPACE)
-    try:
-        _ip("link", "add", OUTSIDE, "type", "veth", "peer", "name", INSIDE, "netns", SPACE)
-        _ip("addr", "add", f"{HEAD}/24", "dev", OUTSIDE)
-        _ip("link", "set", OUTSIDE, "up")
-        _ip("-n", SPACE, "addr", "add", f"{NODE}/24", "dev", INSIDE)
-        _ip("-n", SPACE, "link", "set", INSIDE, "up")
-        _ip("-n", SPACE, "link", "set", "lo", "up")
-        yield
-    finally:
-        _kill_node()
-        # First the link: the namespace is deleted a little later than this asks for it.
-        subprocess.run(["ip", "link", "delete", OUTSIDE], check=False)  # noqa: S603, S607
-        _ip("netns", "delete", SPACE)
-
-
-def _kill_node() -> None:
-    command = ["ip", "netns", "pids", SPACE]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-    for process in map(int, listed.stdout.split()):
-        os.kill(process, signal.SIGKILL)
-
-
 @contextmanager
 def _nodes(place: Path) -> Iterator[None]:
     """Start the head here, and the second node in the namespace."""
     common = ["--num-cpus=1", "--block", "--disable-usage-stats", "--object-store-memory=100000000"]
     ray = [str(Path(sys.executable).with_name("ray")), "start", *common]
     head = [*ray, "--head", f"--node-ip-address={HEAD}", f"--port={PORT}", "--include-dashboard=false"]
-    node = ["ip", "netns", "exec", SPACE, *ray, f"--node-ip-address={NODE}", f"--address={HEAD}:{PORT}"]
+    node = ["ip", "netns", "exec", SPACE.name, *ray, f"--node-ip-address={NODE}", f"--address={HEAD}:{PORT}"]
     environment = {**os.environ, **SETTINGS}
     with (place / "ray.log").open("wb") as log:
         first = subprocess.Popen(head, stdout=log, stderr=log, env=environment)  # noqa: S603
@@ -99,11 +70,11 @@ def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
     at = time.time()
     before = len(victim.commits)
     if seconds is None:
-        _kill_node()
+        SPACE.kill_all()
     else:
-        _ip("link", "set", OUTSIDE, "down")
+        ip("link", "set", SPACE.outside, "down")
         victim.watch(seconds)
-        _ip("link", "set", OUTSIDE, "up")
+        ip("link", "set", SPACE.outside, "up")
     victim.watch(LONGEST_END)
     code = victim.process.poll()
     if code is None:
@@ -139,7 +110,7 @@ def main(
     os.environ.update(SETTINGS)
     for seconds in losses:
         place = Path(tempfile.mkdtemp(prefix="second-node-"))
-        with _namespace(), _nodes(place):
+        with SPACE.made(), _nodes(place):
             print(json.dumps(lost(place, seconds, events)), flush=True)
 
 

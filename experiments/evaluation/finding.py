@@ -50,10 +50,7 @@ class Finding:
         """Write NAME.json, NAME.md and, if there is a drawing, NAME.svg; return their paths."""
         directory.mkdir(parents=True, exist_ok=True)
         data = {**about, "name": self.name, "title": self.title, "rows": self.rows, "notes": self.notes}
-        texts = {
-            "json": json.dumps(data, indent=1, default=str) + "\n",
-            "md": self.as_table(),
-        }
+        texts = {"json": json.dumps(data, indent=1, default=str) + "\n", "md": self.as_table()}
         if self.axes is not None:
             texts["svg"] = as_svg(self.lines, title=self.title, **self.axes)
         paths = [directory / f"{self.name}.{ending}" for ending in texts]

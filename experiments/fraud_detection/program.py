@@ -49,10 +49,7 @@ def fraudulent(amounts: columns.Column, model: int | None) -> columns.Indices:
 class FraudDetection(dgs.Program):
     """Emits the aggregate at every rule, and every fraudulent transaction."""
 
-    depends = dgs.Dependence(
-        (RULE, RULE, dgs.ALWAYS),
-        (RULE, TRANSACTION, dgs.ALWAYS),
-    )
+    depends = dgs.Dependence((RULE, RULE, dgs.ALWAYS), (RULE, TRANSACTION, dgs.ALWAYS))
 
     def init(self) -> State:
         """Return model 0 and aggregate 0."""

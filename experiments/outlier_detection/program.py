@@ -64,10 +64,7 @@ State = tuple[tuple[Scores, Bounds] | None, Totals, Scores, list[Candidate]]
 class OutlierDetection(dgs.Program):
     """Emits at every query `{scored, candidates, outliers}`, with `{ts, label, score}` for each outlier since the last one."""
 
-    depends = dgs.Dependence(
-        (QUERY, QUERY, dgs.ALWAYS),
-        (QUERY, CONNECTION, dgs.ALWAYS),
-    )
+    depends = dgs.Dependence((QUERY, QUERY, dgs.ALWAYS), (QUERY, CONNECTION, dgs.ALWAYS))
 
     def __init__(
         self, *, support: int = 10, tau: float = 1.96, delta: float = 0.3, factor: float = 4.0

@@ -41,9 +41,7 @@ class InterpolatedLoads(dgs.Program):
     """
 
     depends = dgs.Dependence(
-        (READING, READING, dgs.SAME_KEY),
-        (BLOCK, READING, dgs.ALWAYS),
-        (BLOCK, BLOCK, dgs.ALWAYS),
+        (READING, READING, dgs.SAME_KEY), (BLOCK, READING, dgs.ALWAYS), (BLOCK, BLOCK, dgs.ALWAYS)
     )
 
     def __init__(self, *, period: int, hold: bool = False, groups: Mapping[str, str] | None = None) -> None:

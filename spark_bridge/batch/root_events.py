@@ -54,11 +54,7 @@ class RootEvents:
         count, sample, has_events = 0, None, True
         with refusing(directory):
             make_directory(directory)
-            with (
-                _new(directory / TS) as ts,
-                _new(directory / SEQ) as seq,
-                _new(directory / EVENTS) as events,
-            ):
+            with _new(directory / TS) as ts, _new(directory / SEQ) as seq, _new(directory / EVENTS) as events:
                 for batch in batches:
                     sample = batch.cut(0, 0).keys_only() if sample is None else sample
                     batch.ts.tofile(ts)

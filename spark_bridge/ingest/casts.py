@@ -26,10 +26,7 @@ _TOKEN = re.compile(
 )
 """The tokens of an SQL expression that matter here: quoted text, the beginning of a cast, its AS, branches, and parentheses."""
 
-_BRANCHES = {
-    "IF": ("({}) IS TRUE", "({}) IS NOT TRUE"),
-    "NVL2": ("({}) IS NOT NULL", "({}) IS NULL"),
-}
+_BRANCHES = {"IF": ("({}) IS TRUE", "({}) IS NOT TRUE"), "NVL2": ("({}) IS NOT NULL", "({}) IS NULL")}
 """The conditions under which the second and the third argument are evaluated, by the first one."""
 
 _FIRST_OF = frozenset(["COALESCE", "NVL", "IFNULL"])

@@ -29,12 +29,7 @@ from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
 from dgs.spark_bridge.session.logging_noise import silence_loggers
 from dgs.spark_bridge.session.reachability import check_answers, is_on_this_machine
-from dgs.spark_bridge.session.settings_advice import (
-    check_settings,
-    ignored_settings,
-    text,
-    unknown_settings,
-)
+from dgs.spark_bridge.session.settings_advice import check_settings, ignored_settings, text, unknown_settings
 from dgs.spark_bridge.session.spark_home import check_home
 
 LOOPBACK = "127.0.0.1"

@@ -82,7 +82,7 @@ def test_rows_of_a_task_that_stalls_are_in_the_log_once(tmp_path):
     """Spark runs a second attempt on another host only."""
     if (problem := spark_cluster.unavailable()) is not None:
         pytest.skip(problem)
-    with spark_cluster.namespace(), spark_cluster.cluster(tmp_path, user=0, beside=True) as address:
+    with spark_cluster.SPACE.made(), spark_cluster.cluster(tmp_path, user=0, beside=True) as address:
         check(tmp_path, address, REPEATING, ["stalls"])
 
 

@@ -195,9 +195,5 @@ def _taken(path: Path) -> ControlRequest | None:
         text = path.read_text(encoding="utf-8")
         path.unlink()
         return ControlRequest(**json.loads(text))
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-    ):  # the file is gone with its directory, or is not from `post`
+    except (OSError, ValueError, TypeError):  # the file is gone with its directory, or is not from `post`
         return None

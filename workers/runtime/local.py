@@ -89,10 +89,6 @@ def _driven(
         with lines.prints():
             engine.close(complete=checkpoints.is_over)
     figures = session.observer.generation(
-        [engine.figures()],
-        checkpoints.last,
-        seconds=seconds,
-        started=started,
-        waited=watchdog.sentences,
+        [engine.figures()], checkpoints.last, seconds=seconds, started=started, waited=watchdog.sentences
     )
     return Ended(None if engine.final is None else engine.final.state, figures, request)

@@ -81,14 +81,7 @@ class Sources:
             else:
                 known = (about or {}).get(name)
                 feed = LiveFeed(
-                    live,
-                    name,
-                    rnd,
-                    impl=splits,
-                    wanted=wanted,
-                    point=point,
-                    about=known,
-                    object_to=object_to,
+                    live, name, rnd, impl=splits, wanted=wanted, point=point, about=known, object_to=object_to
                 )
                 self._feeds[where] = self._live[where] = feed
         self._mute: dict[Where, int] = {}

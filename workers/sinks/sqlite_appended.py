@@ -16,14 +16,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from dgs.workers.sinks.sqlite_tables import (
-    Sums,
-    connected,
-    line_of,
-    marks_of,
-    refusing_database,
-    transaction,
-)
+from dgs.workers.sinks.sqlite_tables import Sums, connected, line_of, marks_of, refusing_database, transaction
 
 _APPENDED = """
 CREATE TABLE IF NOT EXISTS dgs_appended (

@@ -181,13 +181,7 @@ def _live(
     is_read_elsewhere = streams is not None and not set(config.impl_streams) <= set(streams)
     notes_rows = is_read_elsewhere or config.source.kind == "custom"
     return beating(
-        arrivals,
-        decisions,
-        time,
-        every=every,
-        max_delay=max_delay,
-        unit=context.unit,
-        notes_rows=notes_rows,
+        arrivals, decisions, time, every=every, max_delay=max_delay, unit=context.unit, notes_rows=notes_rows
     ), origin
 
 

@@ -118,11 +118,7 @@ def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sampl
     with closing(arrivals):
         try:
             sample.is_whole = _read(arrivals, sample, rows)
-        except (
-            MalformedRowError,
-            RunError,
-            UserCodeError,
-        ):  # such as a malformed row: the run reports it
+        except (MalformedRowError, RunError, UserCodeError):  # such as a malformed row: the run reports it
             sample.is_whole = False
     sample.is_calendar = mapping.clock.is_calendar
     return sample

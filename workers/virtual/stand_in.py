@@ -48,12 +48,7 @@ class StandIn(Program):
     """
 
     def __init__(
-        self,
-        program: Program,
-        meter: Meter,
-        *,
-        counted: Collection[str] = (),
-        is_accumulating: bool = False,
+        self, program: Program, meter: Meter, *, counted: Collection[str] = (), is_accumulating: bool = False
     ) -> None:
         self._original, self._meter, self._counted = program, meter, frozenset(counted)
         self._folds_windows = is_accumulating

@@ -24,14 +24,7 @@ from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
-from dgs.workers.protocol.messages import (
-    Frame,
-    Frontiers,
-    JoinAnswer,
-    JoinRequest,
-    Message,
-    Snapshot,
-)
+from dgs.workers.protocol.messages import Frame, Frontiers, JoinAnswer, JoinRequest, Message, Snapshot
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.transport.frames import encoded
 from dgs.workers.virtual.drawn import NANOSECONDS
@@ -120,13 +113,7 @@ class VirtualRun:
         ]
         sources = {name: (name,) for name in batches}
         host = Host(
-            index,
-            workers,
-            self._lanes,
-            setting.home,
-            hosts=hosts,
-            sources=sources,
-            buffer_bytes=BUFFER_BYTES,
+            index, workers, self._lanes, setting.home, hosts=hosts, sources=sources, buffer_bytes=BUFFER_BYTES
         )
         root = self._setting.plan.root.id
         if root in host.workers:

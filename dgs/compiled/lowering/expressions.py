@@ -27,15 +27,7 @@ from dgs.compiled.lowering.value_types import (
     Type,
     has_form,
 )
-from dgs.compiled.lowering.values import (
-    NOTHING,
-    Value,
-    constant,
-    inner,
-    of_texts,
-    record_value,
-    tuple_value,
-)
+from dgs.compiled.lowering.values import NOTHING, Value, constant, inner, of_texts, record_value, tuple_value
 
 PATHS = (ast.Name, ast.Attribute)
 """Expressions of which more may be known where a condition holds."""

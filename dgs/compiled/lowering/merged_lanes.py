@@ -86,13 +86,7 @@ def _assembled(
 
 
 def _step(
-    n: int,
-    name: str,
-    columns: list[str],
-    shared: list[str],
-    *,
-    scalars: list[str],
-    waits_for: Sequence[int],
+    n: int, name: str, columns: list[str], shared: list[str], *, scalars: list[str], waits_for: Sequence[int]
 ) -> list[str]:
     """Return the lines that fold a lane up to the next event of a lane that depends on it."""
     lines = [f"bound = i64({LAST})"]

@@ -34,13 +34,7 @@ class Work:
     __slots__ = ("at", "block", "cls", "made", "program", "sink", "state")
 
     def __init__(  # noqa: PLR0917 - made for every event, where keywords cost time
-        self,
-        program: Any,
-        state: State,
-        sink: Sink,
-        block: int,
-        at: int | None,
-        cls: Any = None,
+        self, program: Any, state: State, sink: Sink, block: int, at: int | None, cls: Any = None
     ) -> None:
         self.program, self.state, self.sink = program, state, sink
         self.block, self.at, self.cls = block, at, cls

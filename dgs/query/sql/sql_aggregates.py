@@ -46,10 +46,7 @@ def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlT
     name = AGGREGATE_NAMES.get(node.key)
     if name is None:
         raise text.error(
-            "Q110",
-            tree,
-            f"not supported: the aggregate `{text.word(node)}`",
-            f"There are {KNOWN}.",
+            "Q110", tree, f"not supported: the aggregate `{text.word(node)}`", f"There are {KNOWN}."
         )
     if node.args.get("count") is not None:
         raise text.error("Q110", tree, f"not supported: the {name} n values", "Use `order by` and `limit`.")

@@ -109,11 +109,7 @@ class CustomArrivals(Live):
     """The rows of a live source. `parts` yields None while there are none; without `follow` that is the end."""
 
     def __init__(
-        self,
-        parts: Generator[Arrivals | None],
-        *,
-        follow: bool,
-        clock: Callable[[], float] = time.monotonic,
+        self, parts: Generator[Arrivals | None], *, follow: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._parts, self._follow, self._clock = parts, follow, clock
         self._row = 0

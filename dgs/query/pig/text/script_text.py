@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 SKIPPED = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/)+", re.DOTALL)
-TOKEN = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|[{};]|<%""",
-    re.DOTALL,
-)
+TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|[{};]|<%""", re.DOTALL)
 DEFINES_MACRO = re.compile(r"define\s+\w+\s*\(", re.IGNORECASE)
 PREPROCESSOR = re.compile(r"%(default|declare)\s+(\w+)\s+([^\n;]+);?", re.IGNORECASE)
 
