@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.expressions import Payload
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
-from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, OBJECT, DoesNotFit, Refused, Type
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, OBJECT, TEXTS, DoesNotFit, Refused, Type
+from dgs.model import columns
 from dgs.model.events import EventBatch, declared_stream
 from dgs.model.tags import Tag
 
@@ -19,6 +22,8 @@ Array = npt.NDArray[Any]
 _DTYPES = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
 _OF_PYTHON = {int: INT, float: FLOAT, bool: BOOL}
 _KINDS = {"i": INT, "u": INT, "f": FLOAT, "b": BOOL}
+OF_TEXTS = frozenset([str, type(None)])
+OF_KEYS = frozenset([int, float, bool, str, bytes])
 WIDEST = 8
 """The bytes of the widest numbers."""
 MOST_TAGS_KNOWN = 64
@@ -76,24 +81,31 @@ def payload_type(column: Any) -> Payload:
 
 
 def _type_of_column(column: Any) -> Type:
-    """Return the type of a column of numbers, else OBJECT: its values are only passed on."""
-    if type(column) is np.ndarray and column.ndim == 1:
-        is_narrow = column.dtype.itemsize < WIDEST or column.dtype.kind != "u"
-        return (
-            _KINDS.get(column.dtype.kind, OBJECT) if is_narrow and column.dtype.itemsize <= WIDEST else OBJECT
-        )
-    if isinstance(column, (pa.Array, pa.ChunkedArray)) and not column.null_count:
-        of = column.type
-        if pa.types.is_boolean(of):
-            return BOOL
-        if pa.types.is_integer(of) and of != pa.uint64():
-            return INT
-        return FLOAT if of in (pa.float32(), pa.float64()) else OBJECT
+    """Return the type of a column of numbers or texts, else OBJECT: its values are only passed on."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _type_of_arrow(column)
     if type(column) is list:
         types = set(map(type, column))
-        if len(types) == 1:
-            return _OF_PYTHON.get(types.pop(), OBJECT)
-    return OBJECT
+        if types and types <= OF_TEXTS:
+            return TEXTS
+        return _OF_PYTHON.get(types.pop(), OBJECT) if len(types) == 1 else OBJECT
+    if type(column) is not np.ndarray or column.ndim != 1 or column.dtype.itemsize > WIDEST:
+        return OBJECT
+    is_narrow = column.dtype.itemsize < WIDEST or column.dtype.kind != "u"
+    return _KINDS.get(column.dtype.kind, OBJECT) if is_narrow else OBJECT
+
+
+def _type_of_arrow(column: Any) -> Type:
+    of = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(of) or pa.types.is_large_string(of):
+        return TEXTS
+    if column.null_count or of != column.type:
+        return OBJECT
+    if pa.types.is_boolean(of):
+        return BOOL
+    if pa.types.is_integer(of) and of != pa.uint64():
+        return INT
+    return FLOAT if of in (pa.float32(), pa.float64()) else OBJECT
 
 
 def joined_class(classes: Sequence[LaneClass]) -> LaneClass:
@@ -132,7 +144,26 @@ def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array
     for column in text.reads:
         values = batch.payload[names[column]] if names else batch.payload
         found.append(_numbers(values, lane.numbers[column]))
-    return found
+    return found + [_read_only(_tested(batch, test), np.bool_) for test in text.tests]
+
+
+def _tested(batch: EventBatch, test: Test) -> Array:
+    """Return for each event whether what came in is equal to a constant. Raises Refused for keys whose equality is their own."""
+    where, *name = test.origin
+    if where == "key":
+        if not OF_KEYS.issuperset(type(tag.key) for tag in batch.tags):
+            raise Refused("keys of their own types are not compared by compiled code")
+        of_tags = np.array([tag.key == test.wanted for tag in batch.tags])
+        return of_tags[np.zeros(len(batch), np.intp) if batch.codes is None else batch.codes]
+    column = batch.payload[name[0]] if name else batch.payload
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return np.fromiter((one == test.wanted for one in columns.to_list(column)), np.bool_, len(batch))
+    values = column.cast(pa.large_string())
+    if test.wanted is None:
+        return np.asarray(values.is_null())
+    if not isinstance(test.wanted, str):
+        return np.zeros(len(batch), np.bool_)
+    return np.asarray(pc.equal(values, str(test.wanted)).fill_null(False))
 
 
 def _numbers(column: Any, of: Type) -> Array:

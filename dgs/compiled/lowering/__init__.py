@@ -3,6 +3,6 @@
 - `value_types`, `values`, `python_values`: types, values while lowering, and states as scalars.
 - `method_source`: the syntax tree of a method that surely is the code that runs, and what it reads from outside.
 - `loops_written_out`: loops and `match` as simpler statements.
-- `arithmetic`, `branches`, `expressions`, `known_calls`, `entries`, `inlined_calls`, `statements`: lowering an update for events of one kind.
+- `arithmetic`, `branches`, `expressions`, `compared_texts`, `known_calls`, `entries`, `inlined_calls`, `statements`: lowering an update for events of one kind.
 - `loop_text`, `merged_lanes`, `window_lanes`: the text of a loop over one lane, over several, and over windows of one.
 """

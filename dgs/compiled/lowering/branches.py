@@ -72,3 +72,10 @@ class Branches(Arithmetic):
         if branches[1]:
             self.put("else:")
             self.lines += branches[1]
+
+
+def is_test(node: ast.expr) -> bool:
+    """Whether an expression surely is a bool."""
+    if isinstance(node, ast.BoolOp):
+        return all(map(is_test, node.values))
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dgs.compiled.lowering.branches import Branches, Known
+from dgs.compiled.lowering.branches import Branches, Known, is_test
 from dgs.compiled.lowering.loops_written_out import MOST_ROUNDS, Given, branches_of, each, rounds_of
 from dgs.compiled.lowering.method_source import MISSING, Surroundings, is_known
 from dgs.compiled.lowering.value_types import (
@@ -143,9 +143,9 @@ class Expressions(Branches):
         of = self._seen.payload
         if of is None:
             return NOTHING
-        if isinstance(of, dict) or of == OBJECT:
+        if isinstance(of, dict):
             return Value(OBJECT, origin=("payload",))
-        return Value(of, ("payload_here",), origin=("payload",))
+        return Value(of, ("payload_here",) if of in NUMBERS else (), origin=("payload",))
 
     def _subscript(self, node: ast.Subscript) -> Value:
         of = self.expression(node.value)
@@ -311,18 +311,23 @@ class Expressions(Branches):
         if isinstance(node, ast.BoolOp):
             return self._joined_conditions(node, node.values, as_value=as_value)
         value = self.expression(node)
-        if (
-            isinstance(node, ast.Compare)
-            and isinstance(node.ops[0], (ast.Is, ast.IsNot))
-            and not value.is_known
-        ):
-            of = self.expression(node.left)
-            some, none = self._narrowed(node.left, inner(of)), self._narrowed(node.left, NOTHING)
-            return (value, none, some) if isinstance(node.ops[0], ast.Is) else (value, some, none)
+        if isinstance(node, ast.Compare):
+            return value, *self._known_after(node, value)
         if as_value and value.type != BOOL:
             raise Refused("`and` and `or` of values that are no bools give one of them: use `if`", node)
         known = self._narrowed(node, inner(value)) if value.type.is_optional else {}
         return self.truth(value, node), known, {}
+
+    def _known_after(self, node: ast.Compare, value: Value) -> tuple[Known, Known]:
+        """Return what is known of names where a comparison holds, and where it does not: whether something is None."""
+        is_one = len(node.ops) == 1 and isinstance(node.left, PATHS) and not value.is_known
+        if not is_one or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return {}, {}
+        of = self.expression(node.left)
+        if not of.type.is_optional:
+            return {}, {}
+        some, none = self._narrowed(node.left, inner(of)), self._narrowed(node.left, NOTHING)
+        return (none, some) if isinstance(node.ops[0], ast.Is) else (some, none)
 
     def _narrowed(self, node: ast.expr, value: Value) -> Known:
         """Return what is known of names where an expression has this value: a name, or a part of a named tuple."""
@@ -358,8 +363,7 @@ class Expressions(Branches):
         return (value, {**yes, **more_yes}, {}) if is_and else (value, {}, {**no, **more_no})
 
     def _boolop(self, node: ast.BoolOp) -> Value:
-        """Lower `and` or `or` as a value, which is one of the operands."""
-        if all(map(_is_test, node.values)):
+        if all(map(is_test, node.values)):
             return self._joined_conditions(node, node.values, as_value=True)[0]
         first, *others = node.values
         if not isinstance(first, ast.Name):
@@ -380,10 +384,3 @@ class Expressions(Branches):
         value = self.merged([end for end, _ in ends], [lines for _, lines in ends], node, "this")
         self.put_branches(test.scalars[0], [lines for _, lines in ends])
         return value
-
-
-def _is_test(node: ast.expr) -> bool:
-    """Whether an expression surely is a bool."""
-    if isinstance(node, ast.BoolOp):
-        return all(map(_is_test, node.values))
-    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))

@@ -10,7 +10,7 @@ from functools import reduce
 from types import BuiltinFunctionType
 from typing import Any
 
-from dgs.compiled.lowering.expressions import Expressions
+from dgs.compiled.lowering.compared_texts import ComparedTexts
 from dgs.compiled.lowering.loops_written_out import Given, each
 from dgs.compiled.lowering.method_source import is_known
 from dgs.compiled.lowering.value_types import (
@@ -34,7 +34,7 @@ WITH_DEFAULT = 2
 """The arguments of `get` with a default."""
 
 
-class KnownCalls(Expressions):
+class KnownCalls(ComparedTexts):
     """Lowers calls of builtins, of `math`, and of classes of named tuples."""
 
     def _call(self, node: ast.Call) -> Value:

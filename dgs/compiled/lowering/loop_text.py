@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType
 
+from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.entries import NoEntries, entry_arrays
 from dgs.compiled.lowering.expressions import Payload, Seen
 from dgs.compiled.lowering.method_source import Surroundings
@@ -56,7 +57,7 @@ class LaneClass:
 class LoopText:
     """The text of a loop. `arguments`: the types of its arguments in order, before the scalars of the state. `state`: the type of the states that it takes and returns.
 
-    `reads`: the columns of payloads that it reads.
+    `reads`: the columns of payloads that it reads. `tests`: what it asks of other columns, and of keys.
     """
 
     text: str
@@ -64,6 +65,7 @@ class LoopText:
     state: Type
     sites: tuple[Site, ...]
     reads: tuple[str, ...] = ()
+    tests: tuple[Test, ...] = ()
 
 
 def loop_text(
@@ -85,19 +87,17 @@ def loop_text(
                 bodies.append(body.lines)
                 after = joined(after, body.returned, what="the state")
         if after == state:
-            return _assembled(name, lane, state, sites.found, bodies)
+            return _assembled(name, lane, state, sites, bodies)
         state = after
     raise Refused("the type of the state changes with every event")
 
 
-def _assembled(
-    name: str, lane: LaneClass, state: Type, sites: Sequence[Site], bodies: list[list[str]]
-) -> LoopText:
-    entries = entry_arrays(state)
+def _assembled(name: str, lane: LaneClass, state: Type, every: Sites, bodies: list[list[str]]) -> LoopText:
+    entries, sites = entry_arrays(state), every.found
     reads = tuple(
         one for one in lane.numbers if any(f"{one}_here" in line for body in bodies for line in body)
     )
-    inputs, loads = _inputs(lane, reads, has_entries=bool(entries))
+    inputs, loads = _inputs(lane, reads, len(every.tests), has_entries=bool(entries))
     outputs = [(f"o{site.number}_{i}", of) for site in sites for i, of in enumerate(site.columns)]
     some = [site.number for site in sites if not site.is_always]
     columns = [*inputs, ("counts", "i8"), *outputs, *((f"r{number}", "i8") for number in some)]
@@ -130,11 +130,13 @@ def _assembled(
     arguments = tuple(
         f"{'in:' if column in read else 'io:' if column in changed else ''}{of}" for column, of in columns
     )
-    return LoopText("\n".join(lines) + "\n", (*ROWS, *arguments), state, tuple(sites), reads)
+    return LoopText(
+        "\n".join(lines) + "\n", (*ROWS, *arguments), state, tuple(sites), reads, tuple(every.tests)
+    )
 
 
 def _inputs(
-    lane: LaneClass, reads: Sequence[str], *, has_entries: bool
+    lane: LaneClass, reads: Sequence[str], tests: int, *, has_entries: bool
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the columns that come in, and the lines that read them. `has_entries`: those of a dict are read by the events' slots."""
     columns, loads = [("ts", "i8")], ["        ts_here = ts[u]"]
@@ -145,6 +147,9 @@ def _inputs(
     for column in reads:
         columns.append((column, scalars_of(lane.numbers[column])[0]))
         loads.append(f"        {column}_here = {column}[u]")
+    for number in range(tests):
+        columns.append((f"test{number}", "?"))
+        loads.append(f"        test{number}_here = test{number}[u]")
     if has_entries:
         columns += [("slots", "i8"), ("base", "i8")]
         loads.append(f"        k = u64(slots[{'u64(codes[u])' if lane.has_codes else 'u64(0)'}])")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
 
+from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.expressions import Seen
 from dgs.compiled.lowering.inlined_calls import InlinedCalls
 from dgs.compiled.lowering.method_source import Surroundings, definition
@@ -41,10 +42,11 @@ class Site:
 
 @dataclass(slots=True)
 class Sites:
-    """The sites of a loop so far, in the order of the text. `are_some`: no kind has all events of the lane."""
+    """The sites of a loop so far, in the order of the text. `are_some`: no kind has all events of the lane. `tests`: those of the loop."""
 
     are_some: bool
     found: list[Site] = field(default_factory=list)
+    tests: list[Test] = field(default_factory=list)
 
 
 class Lowering(InlinedCalls):
@@ -65,6 +67,7 @@ class Lowering(InlinedCalls):
         names = frozenset((*code.co_varnames, *code.co_cellvars))
         super().__init__(seen, surroundings, names, state, depth=depth, prefix=prefix)
         self._state, self._sites, self.returned = state, sites, state
+        self._tests = sites.tests
         self._is_certain = not sites.are_some  # whether every event of the lane comes here
         self._returns = 0  # statements so far that may have ended an event
         tree = definition(function)

@@ -87,6 +87,8 @@ class Type:
 INT, FLOAT, BOOL, NONE = Type("int"), Type("float"), Type("bool"), Type("None")
 TEXT = Type("text")
 """A text that is known when the program is compiled."""
+TEXTS = Type("texts")
+"""A text or None that comes with an event: it is passed on, and compared with constants."""
 KEY, OBJECT = Type("key"), Type("object")
 """The key of a tag, and an object of a payload: they are only passed on."""
 KEPT = Type("kept object")

@@ -294,5 +294,20 @@ class P(dgs.Program):
         emit({**record, "hot": is_hot})
         return state + is_hot
 """,
+    "texts": """
+class P(dgs.Program):
+    wanted = "u"
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        kind = event.payload["s"]
+        if kind == "vw" or event.tag.key == "p":
+            return state + 1
+        if kind in (self.wanted, "y") and kind is not None and "z" != kind:
+            emit({"kind": kind, "count": state})
+        return state - (kind not in ("x", "u"))
+""",
 }
-KEYED = {"count by key", "tuple by key"}
+KEYED = {"texts", "count by key", "tuple by key"}

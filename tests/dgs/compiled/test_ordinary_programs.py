@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dgs
@@ -72,3 +73,33 @@ def test_a_method_of_a_base_that_is_replaced_is_lowered_again():
     assert exact(program.update(1, events.events()[0], [].append)) == exact(
         1 - events.events()[0].payload["x"]
     )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["u", None, "vw", "", "vw"],
+        [None] * 5,
+        pa.array(["u", None, "vw", "", "vw"]),
+        pa.array(["u", "x", "vw", "", "vw"], pa.large_string()),
+        pa.array(["u", None, "vw", "", "vw"]).dictionary_encode(),
+        pa.chunked_array([["u", None], ["vw", "", "vw"]]),
+    ],
+)
+def test_texts_in_any_form_are_compared(column, machine):
+    text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n        s = event.payload\n"
+    text += "        emit((s == 'vw', s != '', s is None, s in ('u', None), s not in ('u', 3), s == 1, 'é' == s, s == A))\n        return state\n"
+    program = program_of(text)
+    compiled, events = Compiled(program, machine), batch_of(column)
+    assert compiled.fold(events, 0, [2]) == interpreted(program, events, 0)
+    assert compiled.update.interpreted == 0
+
+
+@pytest.mark.parametrize("keys", [("p", "q"), (1, 2), (True, False), (1.0, 2.5)])
+def test_keys_are_compared_with_constants(keys):
+    text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n        k = event.tag.key\n"
+    text += "        emit((k == 'p', k != 1, k == True, k == 1.0, k in (2, 'q'), k is None, k))\n        return state\n"
+    program, tags = program_of(text), [dgs.Tag("a", key) for key in keys]
+    compiled, events = Compiled(program), batch_of([1, 2, 3], tags=tags, codes=[0, 1, 0])
+    assert compiled.fold(events, 0) == interpreted(program, events, 0)
+    assert compiled.update.interpreted == 0
