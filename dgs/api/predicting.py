@@ -67,6 +67,8 @@ def given_rates(text: str) -> dict[str, float]:
         pairs = [part.rpartition("=")[::2] for part in text.split(",")]
         names = [name.strip() for name, _ in pairs]
         twice = next((name for name in names if names.count(name) > 1), None)
+        if "" in names:
+            raise UsageError(message=f"--rates {text}: write TAG=RATE,..., such as view=5k/s,view(7)=20")
         if twice is not None:
             raise UsageError(message=f"--rates gives two rates for {twice}")
         return {name.strip(): _rate(rate) for name, rate in pairs}

@@ -133,12 +133,16 @@ def _wanted(text: str | None) -> float:
 
 
 def _counts(text: str) -> list[int]:
+    from dgs.job.schema_runtime import MOST_HOSTS
+
     try:
         counts = [int(part) for part in text.split(",")]
     except ValueError:
         counts = [0]
     if min(counts) < 1:
         raise typer.BadParameter(f"--hosts {text}: write numbers of hosts, such as {DEFAULT_HOSTS}")
+    if max(counts) > MOST_HOSTS:
+        raise typer.BadParameter(f"--hosts {text}: a run has at most {MOST_HOSTS} hosts")
     return sorted(set(counts))
 
 

@@ -32,6 +32,10 @@ class MetricsConfig(Section):
     host: str = "127.0.0.1"
 
 
+MOST_HOSTS = 1024
+"""The most hosts of a run, and of a prediction."""
+
+
 class RuntimeConfig(Section):
     """The runtime: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
 
@@ -44,7 +48,7 @@ class RuntimeConfig(Section):
     """
 
     kind: Literal["ray", "local", "spark"] = "ray"
-    hosts: Count | None = Field(default=None, ge=1, le=1024)
+    hosts: Count | None = Field(default=None, ge=1, le=MOST_HOSTS)
     fewer_hosts: Literal["go_on", "wait"] = "go_on"
     address: str = "local"
     transport: Literal["direct", "ray"] = "direct"

@@ -117,6 +117,8 @@ class _Model:
         ]
         seconds, limit = max(bounds, key=lambda bound: bound[0])
         rate = sum(one.rate for one in self._traffic.values())
+        if not rate:
+            limit = "no event comes at these rates"
         between = self._bytes_between()
         waits = sum(lane.rate for one in self._traffic.values() for lane in one.lanes if lane.synchronises)
         return Prediction(

@@ -35,6 +35,16 @@ def test_predict_refuses_what_is_no_number_of_hosts(project, dgs, hosts):
     assert "numbers of hosts, such as 1,2,4,8,16" in done.err
 
 
+def test_predict_refuses_more_hosts_than_a_run_may_have(project, dgs):
+    done = dgs("predict plan.yaml --hosts 1,1000000000")
+    assert (done.code, "a run has at most 1024 hosts" in done.err) == (2, True)
+
+
+def test_predict_says_that_no_event_comes(project, dgs):
+    done = dgs("predict plan.yaml --rates value=0,barrier=0 --at-least 1/s")
+    assert (done.code, "0 events/s, where no event comes at these rates" in done.err) == (1, True), done.err
+
+
 def test_cost_makes_one_worker_for_one_process(project, dgs):
     done = dgs("plan plan.yaml --optimizer cost --set runtime.kind=local")
     assert done.out.splitlines() == ["w0: barrier from barriers; value from left, right"]
@@ -136,6 +146,7 @@ def test_predict_takes_rates_of_a_flag_or_a_file(project, dgs):
         ("value=3/s,value=4/s", 2, "two rates for value"),
         ("value=often", 2, "expected a rate such as"),
         ("value=nan", 2, "expected a rate such as"),
+        ("=3", 2, "write TAG=RATE"),
         ("nothing.yaml", 2, "No such file"),
         ("program.py", 3, "program.py"),
     ],
