@@ -36,21 +36,16 @@ class Engine(StrEnum):
     RAY = "ray"
 
 
-Engines = Annotated[
-    list[Engine] | None,
-    typer.Option("--engine", help="Measure only this one. Repeatable. Default: all, ray if it is installed."),
-]
-Hosts = Annotated[
-    list[int] | None,
-    typer.Option("--hosts", min=1, metavar="N", help="How many host processes on Ray. Repeatable."),
-]
-Repeat = Annotated[
-    int, typer.Option("--repeat", min=1, metavar="N", help="How often each is run; the table shows medians.")
-]
-MaxEvents = Annotated[
-    int | None,
-    typer.Option("--max-events", min=1, metavar="N", help="Take only the first N events, in their order."),
-]
+# fmt: off
+Engines = Annotated[list[Engine] | None, typer.Option("--engine",
+    help="Measure only this one. Repeatable. Default: all, ray if it is installed.")]
+Hosts = Annotated[list[int] | None, typer.Option("--hosts", min=1, metavar="N",
+    help="How many host processes on Ray. Repeatable.")]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, metavar="N",
+    help="How often each is run; the table shows medians.")]
+MaxEvents = Annotated[int | None, typer.Option("--max-events", min=1, metavar="N",
+    help="Take only the first N events, in their order.")]
+# fmt: on
 
 
 def bench(

@@ -14,31 +14,19 @@ from dgs.cli.reporting import print_json, reporting, say
 if TYPE_CHECKING:
     from dgs.check.report import CheckReport
 
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="A program (file.py:Name or package.module:Name), a plan.yaml, or a query (.sql, .pig, .mrql).",
-        show_default=False,
-    ),
-]
+# fmt: off
+Target = Annotated[str | None, typer.Argument(metavar="TARGET",
+    help="A program (file.py:Name or package.module:Name), a plan.yaml, or a query (.sql, .pig, .mrql).",
+    show_default=False)]
 MaxExamples = Annotated[int, typer.Option("--max-examples", min=1, help="Scenarios to try for each law.")]
 Seed = Annotated[int, typer.Option("--seed", help="Where to start looking; the same seed finds the same.")]
-Save = Annotated[
-    Path | None, typer.Option("--save-counterexample", metavar="FILE", help="Write what was found there.")
-]
-Replay = Annotated[
-    Path | None,
-    typer.Option("--replay", metavar="FILE", help="Only run the counterexamples in this file again."),
-]
-With = Annotated[
-    str | None,
-    typer.Option(
-        "--with",
-        metavar="FILE.py:NAME",
-        help="A dict of options of dgs.check: strategies, keys, states_equal, outputs_equal.",
-    ),
-]
+Save = Annotated[Path | None, typer.Option("--save-counterexample", metavar="FILE",
+    help="Write what was found there.")]
+Replay = Annotated[Path | None, typer.Option("--replay", metavar="FILE",
+    help="Only run the counterexamples in this file again.")]
+With = Annotated[str | None, typer.Option("--with", metavar="FILE.py:NAME",
+    help="A dict of options of dgs.check: strategies, keys, states_equal, outputs_equal.")]
+# fmt: on
 
 
 def check(

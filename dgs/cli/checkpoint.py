@@ -33,22 +33,16 @@ class Action(StrEnum):
     PRUNE = "prune"
 
 
-What = Annotated[
-    Action,
-    typer.Argument(
-        help="ls: list them. show: tell all of one. verify: read every file, exit 6 if one is damaged. "
-        "prune: remove all but the newest.",
-        show_default=False,
-    ),
-]
-Directory = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", help="The directory of a run, or of its checkpoints.", show_default=False),
-]
-Epoch = Annotated[
-    int | None, typer.Option("--epoch", metavar="N", help="For show: which one (default: the newest).")
-]
+# fmt: off
+What = Annotated[Action, typer.Argument(
+    help="ls: list them. show: tell all of one. verify: read every file, exit 6 if one is damaged. " "prune: remove all but the newest.",
+    show_default=False)]
+Directory = Annotated[Path, typer.Argument(metavar="DIR",
+    help="The directory of a run, or of its checkpoints.", show_default=False)]
+Epoch = Annotated[int | None, typer.Option("--epoch", metavar="N",
+    help="For show: which one (default: the newest).")]
 Keep = Annotated[int, typer.Option("--keep", min=1, metavar="N", help="For prune: how many to keep.")]
+# fmt: on
 
 
 def checkpoint(

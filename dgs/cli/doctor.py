@@ -52,14 +52,11 @@ class Check:
     advice: str = ""
 
 
-PrepareSpark = Annotated[
-    bool,
-    typer.Option(
-        "--prepare-spark",
-        help="First let Java keep Spark's classes in an archive, so that Spark starts in half the time (20 s, 190 MB in ~/.cache/dgs).",
-    ),
-]
+# fmt: off
+PrepareSpark = Annotated[bool, typer.Option("--prepare-spark",
+    help="First let Java keep Spark's classes in an archive, so that Spark starts in half the time (20 s, 190 MB in ~/.cache/dgs).")]
 Ray = Annotated[bool, typer.Option("--ray/--no-ray", help="Also see whether Ray starts (takes seconds).")]
+# fmt: on
 
 
 def doctor(

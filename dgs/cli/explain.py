@@ -23,38 +23,22 @@ if TYPE_CHECKING:
 LAST = 50
 """The number of entries of a story to print."""
 
-Graph = Annotated[
-    bool, typer.Option("--dependence", help="Draw the dependence graph instead (mermaid or dot).")
-]
-Types = Annotated[
-    bool, typer.Option("--types", help="For a flow: print the type of each edge, and where each step runs.")
-]
-OfQuery = Annotated[
-    bool,
-    typer.Option(
-        "--query",
-        help="For a query: its algebra, its rules, what is kept and why, and what that costs. PLAN may be a file .sql, .pig or .mrql, or a text.",
-    ),
-]
-PlanOrNone = Annotated[
-    Path | None, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
-]
-StoryOf = Annotated[
-    Path | None,
-    typer.Option(
-        "--story",
-        metavar="RUN",
-        help="Print what happened before this run failed: its directory, or the plan.yaml whose newest run is meant.",
-    ),
-]
-OfWorker = Annotated[
-    str | None,
-    typer.Option("--worker", metavar="NAME", help="For --story: only what concerns this worker of the plan."),
-]
-Last = Annotated[
-    int | None,
-    typer.Option("--last", min=1, metavar="N", help=f"For --story: so many entries (default: {LAST})."),
-]
+# fmt: off
+Graph = Annotated[bool, typer.Option("--dependence",
+    help="Draw the dependence graph instead (mermaid or dot).")]
+Types = Annotated[bool, typer.Option("--types",
+    help="For a flow: print the type of each edge, and where each step runs.")]
+OfQuery = Annotated[bool, typer.Option("--query",
+    help="For a query: its algebra, its rules, what is kept and why, and what that costs. PLAN may be a file .sql, .pig or .mrql, or a text.")]
+PlanOrNone = Annotated[Path | None, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.",
+    show_default=False)]
+StoryOf = Annotated[Path | None, typer.Option("--story", metavar="RUN",
+    help="Print what happened before this run failed: its directory, or the plan.yaml whose newest run is meant.")]
+OfWorker = Annotated[str | None, typer.Option("--worker", metavar="NAME",
+    help="For --story: only what concerns this worker of the plan.")]
+Last = Annotated[int | None, typer.Option("--last", min=1, metavar="N",
+    help=f"For --story: so many entries (default: {LAST}).")]
+# fmt: on
 
 
 def explain(

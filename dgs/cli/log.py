@@ -26,30 +26,16 @@ class Action(StrEnum):
     TRUNCATE = "truncate"
 
 
-What = Annotated[
-    Action,
-    typer.Argument(
-        help="ls: list the streams. show: check and list every segment. close: mark the end of the streams. "
-        "truncate: delete what no kept checkpoint of a run needs.",
-        show_default=False,
-    ),
-]
-Directory = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DIR | RUN_DIR | PLAN",
-        help="The directory of the log; for truncate that of a run, or the plan.yaml whose newest run is meant.",
-        show_default=False,
-    ),
-]
-Streams = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stream",
-        metavar="ID",
-        help="Only this stream. Repeatable. truncate needs it for a log outside the run directory.",
-    ),
-]
+# fmt: off
+What = Annotated[Action, typer.Argument(
+    help="ls: list the streams. show: check and list every segment. close: mark the end of the streams. " "truncate: delete what no kept checkpoint of a run needs.",
+    show_default=False)]
+Directory = Annotated[Path, typer.Argument(metavar="DIR | RUN_DIR | PLAN",
+    help="The directory of the log; for truncate that of a run, or the plan.yaml whose newest run is meant.",
+    show_default=False)]
+Streams = Annotated[list[str] | None, typer.Option("--stream", metavar="ID",
+    help="Only this stream. Repeatable. truncate needs it for a log outside the run directory.")]
+# fmt: on
 
 
 def log(

@@ -19,97 +19,43 @@ class LogFormatName(StrEnum):
     JSON = "json"
 
 
-PlanPath = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
-]
+# fmt: off
+PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.",
+    show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Debug = Annotated[bool, typer.Option("--debug", envvar="DGS_DEBUG", help="Print tracebacks of bugs in dgs.")]
-OptimizerName = Annotated[
-    str | None,
-    typer.Option(
-        "--optimizer",
-        metavar="NAME",
-        help="Make a plan with auto, cost, greedy, exhaustive, random or sequential.",
-    ),
-]
-PlanFrom = Annotated[
-    Path | None,
-    typer.Option("--plan", metavar="FILE", help="Use the plan in this file instead of making one."),
-]
-SetValues = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Set a value of plan.yaml, such as streams.clicks.rate=3/s. Repeatable.",
-    ),
-]
-RuntimeName = Annotated[
-    str | None,
-    typer.Option(
-        "--runtime", metavar="KIND", help="Run on ray (host processes), local (this process) or spark."
-    ),
-]
-Compile = Annotated[
-    str | None,
-    typer.Option("--compile", metavar="MODE", help="Whether `update` is compiled: auto, require or off."),
-]
+OptimizerName = Annotated[str | None, typer.Option("--optimizer", metavar="NAME",
+    help="Make a plan with auto, cost, greedy, exhaustive, random or sequential.")]
+PlanFrom = Annotated[Path | None, typer.Option("--plan", metavar="FILE",
+    help="Use the plan in this file instead of making one.")]
+SetValues = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
+    help="Set a value of plan.yaml, such as streams.clicks.rate=3/s. Repeatable.")]
+RuntimeName = Annotated[str | None, typer.Option("--runtime", metavar="KIND",
+    help="Run on ray (host processes), local (this process) or spark.")]
+Compile = Annotated[str | None, typer.Option("--compile", metavar="MODE",
+    help="Whether `update` is compiled: auto, require or off.")]
 Hosts = Annotated[int | None, typer.Option("--hosts", min=1, help="How many host processes (Ray).")]
-Tolerance = Annotated[
-    float | None,
-    typer.Option("--tolerance", min=0, metavar="X", help="Floats may differ by this, relatively."),
-]
-VerifyTolerance = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance", min=0, metavar="X", help="For --verify: floats may differ by this, relatively."
-    ),
-]
-MaxLeaves = Annotated[
-    int | None,
-    typer.Option("--max-leaves", min=1, metavar="N", help="For the optimizer: at most this many leaves."),
-]
-SaveState = Annotated[
-    Path | None,
-    typer.Option(
-        "--save-state",
-        metavar="FILE",
-        help="Write the final state there: JSON if the name ends with .json, else for dgs.read_state.",
-    ),
-]
-AcceptDuplicates = Annotated[
-    bool,
-    typer.Option(
-        "--accept-duplicates",
-        help="Go on although the record of committed outputs is lost: some may then be there twice.",
-    ),
-]
-AcceptCodeChange = Annotated[
-    bool,
-    typer.Option(
-        "--accept-code-change",
-        help="Go on although the program's code has changed since: its old state must suit the new code.",
-    ),
-]
-Verbose = Annotated[
-    int,
-    typer.Option(
-        "-v", "--verbose", count=True, show_default=False, help="Print log lines too; -vv all of them."
-    ),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option("-q", "--quiet", help="Print no progress and no notices, only errors and the closing line."),
-]
-LogFormat = Annotated[
-    LogFormatName,
-    typer.Option(
-        "--log-format", metavar="text|json", help="Log lines, on stderr and in run.log, as text or JSON."
-    ),
-]
-Timeout = Annotated[
-    float, typer.Option("--timeout", min=0, metavar="S", help="Wait for the run at most so many seconds.")
-]
+Tolerance = Annotated[float | None, typer.Option("--tolerance", min=0, metavar="X",
+    help="Floats may differ by this, relatively.")]
+VerifyTolerance = Annotated[float | None, typer.Option("--tolerance", min=0, metavar="X",
+    help="For --verify: floats may differ by this, relatively.")]
+MaxLeaves = Annotated[int | None, typer.Option("--max-leaves", min=1, metavar="N",
+    help="For the optimizer: at most this many leaves.")]
+SaveState = Annotated[Path | None, typer.Option("--save-state", metavar="FILE",
+    help="Write the final state there: JSON if the name ends with .json, else for dgs.read_state.")]
+AcceptDuplicates = Annotated[bool, typer.Option("--accept-duplicates",
+    help="Go on although the record of committed outputs is lost: some may then be there twice.")]
+AcceptCodeChange = Annotated[bool, typer.Option("--accept-code-change",
+    help="Go on although the program's code has changed since: its old state must suit the new code.")]
+Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, show_default=False,
+    help="Print log lines too; -vv all of them.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet",
+    help="Print no progress and no notices, only errors and the closing line.")]
+LogFormat = Annotated[LogFormatName, typer.Option("--log-format", metavar="text|json",
+    help="Log lines, on stderr and in run.log, as text or JSON.")]
+Timeout = Annotated[float, typer.Option("--timeout", min=0, metavar="S",
+    help="Wait for the run at most so many seconds.")]
+# fmt: on
 
 
 def given_by_flags(

@@ -36,19 +36,16 @@ class Format(StrEnum):
     JSON = "json"
 
 
+# fmt: off
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="For --optimizer random.")]
 Shape = Annotated[Format, typer.Option("--format", help="How to print it.")]
-Save = Annotated[
-    Path | None,
-    typer.Option("--save", metavar="FILE", help="Write it as a `plan:` section for `dgs run --plan FILE`."),
-]
-Compare = Annotated[
-    bool,
-    typer.Option("--compare", help="Print a table of what each optimizer makes, and how fast it would be."),
-]
-ShowCosts = Annotated[
-    bool, typer.Option("--costs", help="Print what the job costs, tried on its first events.")
-]
+Save = Annotated[Path | None, typer.Option("--save", metavar="FILE",
+    help="Write it as a `plan:` section for `dgs run --plan FILE`.")]
+Compare = Annotated[bool, typer.Option("--compare",
+    help="Print a table of what each optimizer makes, and how fast it would be.")]
+ShowCosts = Annotated[bool, typer.Option("--costs",
+    help="Print what the job costs, tried on its first events.")]
+# fmt: on
 
 
 def plan(

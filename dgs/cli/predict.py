@@ -22,36 +22,18 @@ if TYPE_CHECKING:
 
 DEFAULT_HOSTS = "1,2,4,8,16"
 
-HostCounts = Annotated[
-    str,
-    typer.Option("--hosts", metavar="N,N,...", help="The numbers of hosts to predict for, one core each."),
-]
-
-
-Rates = Annotated[
-    str | None,
-    typer.Option(
-        "--rates",
-        metavar="FILE|TAG=RATE,...",
-        help="Rates in place of sampled ones: of kinds or tags, such as 'view=5k/s,view(7)=2k/s', or a YAML file of them.",
-    ),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", help="Draw the throughput over the hosts into an SVG file."),
-]
-AtLeast = Annotated[
-    str | None,
-    typer.Option("--at-least", metavar="RATE", help="Exit 1 if no number of hosts reaches it, such as 5M/s."),
-]
-
-
-Simulate = Annotated[
-    bool,
-    typer.Option(
-        "--simulate", help="Also run the workers of each plan in virtual time, to check the prediction."
-    ),
-]
+# fmt: off
+HostCounts = Annotated[str, typer.Option("--hosts", metavar="N,N,...",
+    help="The numbers of hosts to predict for, one core each.")]
+Rates = Annotated[str | None, typer.Option("--rates", metavar="FILE|TAG=RATE,...",
+    help="Rates in place of sampled ones: of kinds or tags, such as 'view=5k/s,view(7)=2k/s', or a YAML file of them.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE",
+    help="Draw the throughput over the hosts into an SVG file.")]
+AtLeast = Annotated[str | None, typer.Option("--at-least", metavar="RATE",
+    help="Exit 1 if no number of hosts reaches it, such as 5M/s.")]
+Simulate = Annotated[bool, typer.Option("--simulate",
+    help="Also run the workers of each plan in virtual time, to check the prediction.")]
+# fmt: on
 
 
 def predict(

@@ -36,78 +36,34 @@ class Form(StrEnum):
     DGS = "dgs"
 
 
-QueryText = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE|TEXT", help="A file .sql, .pig or .mrql, or the query itself.", show_default=False
-    ),
-]
-Lang = Annotated[
-    str | None,
-    typer.Option(
-        "--lang", metavar="NAME", help="sql, pig or mrql (default: the file's extension, else sql)."
-    ),
-]
-From = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--from",
-        metavar="NAME=PATH",
-        help="A table: CSV, JSON lines or Parquet, .gz too, or a glob. NAME=PATH:ts=COLUMN: the times of its rows. Repeatable.",
-    ),
-]
-On = Annotated[
-    Place, typer.Option("--on", help="Where it is answered: by DuckDB here, by a run of dgs, or by Spark.")
-]
-Params = Annotated[
-    list[str] | None,
-    typer.Option("-p", "--param", metavar="NAME=VALUE", help="The value of a parameter. Repeatable."),
-]
-Every = Annotated[
-    str,
-    typer.Option(
-        "--answer",
-        metavar="WHEN",
-        help="With --on dgs: `end`, or `every=N` of the times of the rows, by default their numbers.",
-    ),
-]
-Emit = Annotated[
-    Form | None, typer.Option("--emit", help="Write the query in this form instead, to -o DIR or stdout.")
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="PATH",
-        help="Where the rows go: .jsonl, .csv or .parquet. For --emit: a directory.",
-    ),
-]
-Repl = Annotated[
-    bool,
-    typer.Option("--repl", help="Read statements one by one, from the keyboard or a pipe; :help says more."),
-]
-Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify", help="Also ask the reference interpreter, and compare; exit 1 if the answers differ."
-    ),
-]
-Require = Annotated[
-    str | None,
-    typer.Option(
-        "--require", metavar="CLASS", help="Refuse a query whose state is of a worse class than A, B or C."
-    ),
-]
-
-Exact = Annotated[
-    bool, typer.Option("--exact", help="Round sums of floats once, whatever the order of the rows.")
-]
-
-UserRules = Annotated[
-    list[str] | None,
-    typer.Option("--rules", metavar="FILE:NAME", help="Rules of yours that rewrite the query. Repeatable."),
-]
+# fmt: off
+QueryText = Annotated[str | None, typer.Argument(metavar="FILE|TEXT",
+    help="A file .sql, .pig or .mrql, or the query itself.", show_default=False)]
+Lang = Annotated[str | None, typer.Option("--lang", metavar="NAME",
+    help="sql, pig or mrql (default: the file's extension, else sql).")]
+From = Annotated[list[str] | None, typer.Option("--from", metavar="NAME=PATH",
+    help="A table: CSV, JSON lines or Parquet, .gz too, or a glob. NAME=PATH:ts=COLUMN: the times of its rows. Repeatable.")]
+On = Annotated[Place, typer.Option("--on",
+    help="Where it is answered: by DuckDB here, by a run of dgs, or by Spark.")]
+Params = Annotated[list[str] | None, typer.Option("-p", "--param", metavar="NAME=VALUE",
+    help="The value of a parameter. Repeatable.")]
+Every = Annotated[str, typer.Option("--answer", metavar="WHEN",
+    help="With --on dgs: `end`, or `every=N` of the times of the rows, by default their numbers.")]
+Emit = Annotated[Form | None, typer.Option("--emit",
+    help="Write the query in this form instead, to -o DIR or stdout.")]
+Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="PATH",
+    help="Where the rows go: .jsonl, .csv or .parquet. For --emit: a directory.")]
+Repl = Annotated[bool, typer.Option("--repl",
+    help="Read statements one by one, from the keyboard or a pipe; :help says more.")]
+Verify = Annotated[bool, typer.Option("--verify",
+    help="Also ask the reference interpreter, and compare; exit 1 if the answers differ.")]
+Require = Annotated[str | None, typer.Option("--require", metavar="CLASS",
+    help="Refuse a query whose state is of a worse class than A, B or C.")]
+Exact = Annotated[bool, typer.Option("--exact",
+    help="Round sums of floats once, whatever the order of the rows.")]
+UserRules = Annotated[list[str] | None, typer.Option("--rules", metavar="FILE:NAME",
+    help="Rules of yours that rewrite the query. Repeatable.")]
+# fmt: on
 
 
 def query(

@@ -10,14 +10,11 @@ import typer
 from dgs.cli.options import AsJson, Debug, MaxLeaves, OptimizerName, PlanFrom, Timeout, given_by_flags
 from dgs.cli.reporting import print_json, reporting, say, show_path
 
-Target = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN_DIR",
-        help="The directory of a run that is alive, or the plan.yaml whose newest run is meant.",
-        show_default=False,
-    ),
-]
+# fmt: off
+Target = Annotated[Path, typer.Argument(metavar="RUN_DIR",
+    help="The directory of a run that is alive, or the plan.yaml whose newest run is meant.",
+    show_default=False)]
+# fmt: on
 
 
 def replan(

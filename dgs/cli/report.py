@@ -11,29 +11,15 @@ from dgs.cli.options import AsJson, Debug
 from dgs.cli.reporting import print_json, reporting, say, show_path
 from dgs.cli.view import Target
 
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where the page goes (default: report.html in the run directory).",
-        show_default=False,
-    ),
-]
-Picture = Annotated[
-    Path | None,
-    typer.Option(
-        "--picture", metavar="FILE.svg", help="Write the run as one SVG there, instead of the page."
-    ),
-]
-At = Annotated[
-    float | None,
-    typer.Option(
-        "--at", min=0, metavar="S", help="For --picture: the moment, in seconds since the run began."
-    ),
-]
+# fmt: off
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE",
+    help="Where the page goes (default: report.html in the run directory).", show_default=False)]
+Picture = Annotated[Path | None, typer.Option("--picture", metavar="FILE.svg",
+    help="Write the run as one SVG there, instead of the page.")]
+At = Annotated[float | None, typer.Option("--at", min=0, metavar="S",
+    help="For --picture: the moment, in seconds since the run began.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over a file that was not made by `dgs report`.")]
+# fmt: on
 
 
 def report(

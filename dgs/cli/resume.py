@@ -31,30 +31,15 @@ if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.cli.finishing import Asked
 
-Target = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="RUN_DIR | PLAN",
-        help="The directory of a run, or the plan.yaml whose newest run is meant (default: the newest unfinished run here).",
-        show_default=False,
-    ),
-]
-Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify",
-        help="Compare all committed files (jsonl, parquet) with the sequential program; exit 1 if they differ.",
-    ),
-]
-
-
-FromTable = Annotated[
-    bool,
-    typer.Option(
-        "--from-table",
-        help="Its directory of checkpoints is lost: make it again from its table of checkpoints (`checkpoint: {spark: ...}`).",
-    ),
-]
+# fmt: off
+Target = Annotated[Path | None, typer.Argument(metavar="RUN_DIR | PLAN",
+    help="The directory of a run, or the plan.yaml whose newest run is meant (default: the newest unfinished run here).",
+    show_default=False)]
+Verify = Annotated[bool, typer.Option("--verify",
+    help="Compare all committed files (jsonl, parquet) with the sequential program; exit 1 if they differ.")]
+FromTable = Annotated[bool, typer.Option("--from-table",
+    help="Its directory of checkpoints is lost: make it again from its table of checkpoints (`checkpoint: {spark: ...}`).")]
+# fmt: on
 
 
 def resume(

@@ -31,43 +31,24 @@ if TYPE_CHECKING:
     from dgs.api.preparing import Request
     from dgs.cli.finishing import Asked
 
-PlanHere = Annotated[
-    Path,
-    typer.Argument(
-        metavar="[PLAN]", help="The plan.yaml of the job (default: the one here).", show_default=False
-    ),
-]
-MaxEvents = Annotated[
-    int | None,
-    typer.Option(
-        "--max-events", min=0, metavar="N", help="Take only the first N events, in their total order."
-    ),
-]
-ShowConfig = Annotated[
-    bool,
-    typer.Option(
-        "--show-config", help="Print the resolved plan.yaml and where each value comes from; run nothing."
-    ),
-]
-Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify", help="Also run the sequential program and compare; exit 1 if the outputs differ."
-    ),
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option("--run-dir", metavar="DIR", help="Where the run leaves its files (default: .dgs/runs/ID)."),
-]
-View = Annotated[
-    bool, typer.Option("--view", help="Show the page of the run while it runs, as `dgs view` does.")
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the unfinished run of this plan file, if there is one.")
-]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Begin anew although a run of this plan file is unfinished.")
-]
+# fmt: off
+PlanHere = Annotated[Path, typer.Argument(metavar="[PLAN]",
+    help="The plan.yaml of the job (default: the one here).", show_default=False)]
+MaxEvents = Annotated[int | None, typer.Option("--max-events", min=0, metavar="N",
+    help="Take only the first N events, in their total order.")]
+ShowConfig = Annotated[bool, typer.Option("--show-config",
+    help="Print the resolved plan.yaml and where each value comes from; run nothing.")]
+Verify = Annotated[bool, typer.Option("--verify",
+    help="Also run the sequential program and compare; exit 1 if the outputs differ.")]
+RunDir = Annotated[Path | None, typer.Option("--run-dir", metavar="DIR",
+    help="Where the run leaves its files (default: .dgs/runs/ID).")]
+View = Annotated[bool, typer.Option("--view",
+    help="Show the page of the run while it runs, as `dgs view` does.")]
+Resume = Annotated[bool, typer.Option("--resume",
+    help="Go on with the unfinished run of this plan file, if there is one.")]
+Fresh = Annotated[bool, typer.Option("--fresh",
+    help="Begin anew although a run of this plan file is unfinished.")]
+# fmt: on
 
 
 def run(

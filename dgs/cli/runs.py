@@ -32,46 +32,26 @@ class Action(StrEnum):
     PRUNE = "prune"
 
 
-What = Annotated[
-    Action,
-    typer.Argument(
-        help="ls: list the runs. show: what one run did. prune: remove old runs, their outputs and checkpoints in the run directory.",
-        show_default=False,
-    ),
-]
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DIR | RUN | PLAN",
-        help="For ls and prune the directory of the plan files (default: here); for show the run, its directory or the plan.yaml "
-        "(default: the newest run here).",
-        show_default=False,
-    ),
-]
-Status = Annotated[
-    list[str] | None,
-    typer.Option("--status", metavar="STATUS", help="Only runs that are so, such as failed. Repeatable."),
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="AGE", help="For ls: only runs that began in the last 2h, 7d..."),
-]
-Keep = Annotated[
-    int | None,
-    typer.Option("--keep", min=0, metavar="N", help="For prune: keep the newest N runs of each plan file."),
-]
-OlderThan = Annotated[
-    str | None,
-    typer.Option(
-        "--older-than", metavar="AGE", help="For prune: only runs that began longer ago, such as 14d."
-    ),
-]
-Unfinished = Annotated[
-    bool, typer.Option("--unfinished", help="For prune: also runs that could still be gone on with.")
-]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="For prune: remove. Without it, prune only says what it would remove.")
-]
+# fmt: off
+What = Annotated[Action, typer.Argument(
+    help="ls: list the runs. show: what one run did. prune: remove old runs, their outputs and checkpoints in the run directory.",
+    show_default=False)]
+Target = Annotated[str | None, typer.Argument(metavar="DIR | RUN | PLAN",
+    help="For ls and prune the directory of the plan files (default: here); for show the run, its directory or the plan.yaml " "(default: the newest run here).",
+    show_default=False)]
+Status = Annotated[list[str] | None, typer.Option("--status", metavar="STATUS",
+    help="Only runs that are so, such as failed. Repeatable.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="AGE",
+    help="For ls: only runs that began in the last 2h, 7d...")]
+Keep = Annotated[int | None, typer.Option("--keep", min=0, metavar="N",
+    help="For prune: keep the newest N runs of each plan file.")]
+OlderThan = Annotated[str | None, typer.Option("--older-than", metavar="AGE",
+    help="For prune: only runs that began longer ago, such as 14d.")]
+Unfinished = Annotated[bool, typer.Option("--unfinished",
+    help="For prune: also runs that could still be gone on with.")]
+Yes = Annotated[bool, typer.Option("--yes",
+    help="For prune: remove. Without it, prune only says what it would remove.")]
+# fmt: on
 
 
 def runs(

@@ -18,23 +18,16 @@ if TYPE_CHECKING:
 PROGRESS_EVERY = 5.0
 """Seconds between two lines of progress."""
 
+# fmt: off
 Seeds = Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds to run, from 0 on.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Run only this seed.")]
-FaultNames = Annotated[
-    str,
-    typer.Option(
-        "--faults",
-        metavar="KINDS",
-        help="crash, disk, network, user, odd, slow, bounds, exit, sinks, live, clock; all or none.",
-    ),
-]
-MaxEvents = Annotated[
-    int,
-    typer.Option("--max-events", min=1, metavar="N", help="Take only the first N events, in their order."),
-]
-ThisPlan = Annotated[
-    bool, typer.Option("--this-plan", help="Use the plan of the file in all runs, not random ones.")
-]
+FaultNames = Annotated[str, typer.Option("--faults", metavar="KINDS",
+    help="crash, disk, network, user, odd, slow, bounds, exit, sinks, live, clock; all or none.")]
+MaxEvents = Annotated[int, typer.Option("--max-events", min=1, metavar="N",
+    help="Take only the first N events, in their order.")]
+ThisPlan = Annotated[bool, typer.Option("--this-plan",
+    help="Use the plan of the file in all runs, not random ones.")]
+# fmt: on
 
 
 def simulate(

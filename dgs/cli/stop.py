@@ -10,14 +10,11 @@ import typer
 from dgs.cli.options import AsJson, Debug, Timeout
 from dgs.cli.reporting import print_json, reporting, resume_command, say, show_path
 
-Target = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="RUN_DIR | PLAN",
-        help="The directory of a run, or the plan.yaml whose newest run is meant (default: the one run that is alive here).",
-        show_default=False,
-    ),
-]
+# fmt: off
+Target = Annotated[Path | None, typer.Argument(metavar="RUN_DIR | PLAN",
+    help="The directory of a run, or the plan.yaml whose newest run is meant (default: the one run that is alive here).",
+    show_default=False)]
+# fmt: on
 
 
 def stop(

@@ -21,15 +21,12 @@ if TYPE_CHECKING:
     from dgs.observe import RunFigures
     from dgs.workers.observing.top_tables import Table
 
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="RUN | PLAN",
-        help="The id or directory of a run, or the plan.yaml whose newest run is meant (default: the newest run here).",
-        show_default=False,
-    ),
-]
+# fmt: off
+Target = Annotated[str | None, typer.Argument(metavar="RUN | PLAN",
+    help="The id or directory of a run, or the plan.yaml whose newest run is meant (default: the newest run here).",
+    show_default=False)]
 Once = Annotated[bool, typer.Option("--once", help="Print the newest figures once, also on a terminal.")]
+# fmt: on
 
 
 def top(target: Target = None, *, once: Once = False, as_json: AsJson = False, debug: Debug = False) -> None:

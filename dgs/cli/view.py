@@ -21,24 +21,16 @@ from dgs.cli.reporting import print_json, reporting, say, show_path
 if TYPE_CHECKING:
     from dgs.job.run_directory import RunDirectory
 
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="RUN | PLAN",
-        help="The id or directory of a run, or the plan.yaml whose newest run is meant (default: the newest run here).",
-        show_default=False,
-    ),
-]
-Port = Annotated[
-    int,
-    typer.Option(
-        "--port", min=0, max=65535, metavar="N", help="The port (default: a free one).", show_default=False
-    ),
-]
+# fmt: off
+Target = Annotated[str | None, typer.Argument(metavar="RUN | PLAN",
+    help="The id or directory of a run, or the plan.yaml whose newest run is meant (default: the newest run here).",
+    show_default=False)]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N",
+    help="The port (default: a free one).", show_default=False)]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
-UntilClosed = Annotated[
-    bool, typer.Option("--until-closed", hidden=True, help="End when standard input is closed.")
-]
+UntilClosed = Annotated[bool, typer.Option("--until-closed", hidden=True,
+    help="End when standard input is closed.")]
+# fmt: on
 
 
 def view(

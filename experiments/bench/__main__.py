@@ -38,42 +38,32 @@ FULL = Size(250_000, 2_500_000, repetitions=7, patience=30)
 QUICK = Size(25_000, 250_000, repetitions=3, patience=2)
 QUICK_APPS = ("event-window", "page-view", "fraud", "fraud-cyclic")
 
-Apps = Annotated[
-    list[str] | None, typer.Option("--app", help=f"One of {', '.join(APPLICATIONS)}. Repeatable.")
-]
-Engines = Annotated[
-    list[str] | None, typer.Option("--engine", help=f"One of {', '.join(ENGINES)}. Repeatable.")
-]
+# fmt: off
+Apps = Annotated[list[str] | None, typer.Option("--app",
+    help=f"One of {', '.join(APPLICATIONS)}. Repeatable.")]
+Engines = Annotated[list[str] | None, typer.Option("--engine",
+    help=f"One of {', '.join(ENGINES)}. Repeatable.")]
 Leaves = Annotated[list[int] | None, typer.Option("--leaves", min=1, help="Leaves of the plans. Repeatable.")]
 Hosts = Annotated[list[int] | None, typer.Option("--hosts", min=1, help="Ray hosts. Repeatable.")]
 Repeat = Annotated[int | None, typer.Option("--repeat", min=1, help="Repetitions (7; with --quick 3).")]
-Events = Annotated[
-    int | None,
-    typer.Option(min=10_000, help="Events per stream, event by event (250,000; with --quick 25,000)."),
-]
-LargeEvents = Annotated[
-    int | None,
-    typer.Option(min=10_000, help="Events per stream, vectorised (2,500,000; with --quick 250,000)."),
-]
-BatchRows = Annotated[
-    int | None, typer.Option(min=1, help="`runtime.batch_rows` (default: the runtime's own).")
-]
+Events = Annotated[int | None, typer.Option(min=10_000,
+    help="Events per stream, event by event (250,000; with --quick 25,000).")]
+LargeEvents = Annotated[int | None, typer.Option(min=10_000,
+    help="Events per stream, vectorised (2,500,000; with --quick 250,000).")]
+BatchRows = Annotated[int | None, typer.Option(min=1,
+    help="`runtime.batch_rows` (default: the runtime's own).")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every sample.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the medians as SVG.")]
 Sync = Annotated[bool, typer.Option("--sync", help="Measure the cost of synchronising instead.")]
-Memory = Annotated[
-    bool, typer.Option("--memory", help="Measure the memory of a run of 100 million events instead.")
-]
-Latency = Annotated[
-    bool,
-    typer.Option("--latency", help="Measure the latency of synchronising outputs on two Ray hosts instead."),
-]
-Flows = Annotated[
-    bool, typer.Option("--flows", help="Measure flows beside what one would write without them instead.")
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Small data, few repetitions, local only: under a minute.")
-]
+Memory = Annotated[bool, typer.Option("--memory",
+    help="Measure the memory of a run of 100 million events instead.")]
+Latency = Annotated[bool, typer.Option("--latency",
+    help="Measure the latency of synchronising outputs on two Ray hosts instead.")]
+Flows = Annotated[bool, typer.Option("--flows",
+    help="Measure flows beside what one would write without them instead.")]
+Quick = Annotated[bool, typer.Option("--quick",
+    help="Small data, few repetitions, local only: under a minute.")]
+# fmt: on
 
 
 def main(
