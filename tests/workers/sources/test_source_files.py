@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from dgs import codec
 from dgs.errors import MalformedRowError, MissingInputError, OutOfOrderError, UnknownColumnError
 from dgs.model.tags import Tag
 from dgs.workers.sources.readers import csv as csv_reader
+from dgs.workers.sources.readers.files import MOST_LINES, TextFile
 from tests.workers.reading import events, opened, read_all, readings, stream
 
 VALUE = Tag("value")
@@ -439,3 +441,24 @@ def test_recorded_inputs_are_read_as_they_were_written():
     written = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     expected = [(Tag("b"), line["ts"], line["payload"]) for line in written if line["kind"] == "event"]
     assert events(config) == expected
+
+
+def test_a_file_is_closed_once_it_is_not_being_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'"\n' + b"x\n" * (MOST_LINES + 1))
+    order, reads, goes_on = [], threading.Event(), threading.Event()
+
+    def check_quotes():
+        reads.set()
+        goes_on.wait()
+        order.append("read")
+
+    file = TextFile(tmp_path / "a.csv", "utf-8", longest=1, check_quotes=check_quotes)
+    reader = threading.Thread(target=file.read)
+    closer = threading.Thread(target=lambda: (file.close(), order.append("closed")))
+    reader.start()
+    reads.wait()
+    closer.start()
+    goes_on.set()
+    reader.join()
+    closer.join()
+    assert (order, file.read()) == (["read", "closed"], b"")

@@ -18,6 +18,7 @@ import codecs
 import glob
 import gzip
 import io
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -106,6 +107,7 @@ class TextFile(io.RawIOBase):
         longest: int | None = None,
         check_quotes: Callable[[], None] | None = None,
     ) -> None:
+        self._reading = threading.RLock()
         self._file = opened(path)
         name = codecs.lookup(encoding).name
         self._decoder = None
@@ -124,7 +126,11 @@ class TextFile(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next piece, about `size` bytes; b"" at the end."""
+        """Return the next piece, about `size` bytes; b"" at the end, and once it is closed."""
+        with self._reading:
+            return b"" if self.closed else self._read(size)
+
+    def _read(self, size: int) -> bytes:
         piece = b""
         while not piece and not self._is_over:
             piece = self._piece(CHUNK_BYTES if size < 0 else size)
@@ -186,9 +192,10 @@ class TextFile(io.RawIOBase):
             yield bytes(rest) if size <= longest else None
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        super().close()
+        """Close the file, once it is not being read: Arrow reads ahead in a thread, which may not outlive the interpreter."""
+        with self._reading:
+            self._file.close()
+            super().close()
 
 
 def opened(path: Path) -> IO[bytes] | gzip.GzipFile:
