@@ -6,7 +6,7 @@ keeps between blocks. Both are plain data, and belong to the state of the progra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -68,6 +68,11 @@ class Closer:
     def join(self, left: Any, right: Any) -> Any:
         """Return the joined part. It may change both."""
         raise NotImplementedError
+
+    @property
+    def joining(self) -> Callable[[Any, Any], Any]:
+        """The function that joins parts."""
+        return self.join if self.lifting is None else self.lifting.join  # type: ignore[no-any-return]
 
     def check_kept(self, parts: Parts) -> None:
         """Check that what is kept of the items of a block fits. Raises TooLargeError."""

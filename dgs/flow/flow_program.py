@@ -46,6 +46,9 @@ FINAL = MAX_TS - 2
 
 TICK = kind("tick")
 
+_SMALLEST = 5
+"""The entries of a state that every state has."""
+
 
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
@@ -91,6 +94,7 @@ class FlowProgram(Program[State, Any]):
         self._columnar = (
             Columnar(wiring, monoids, origin=self._origin, period=self._period) if in_columns else None
         )
+        self._joins = {number: closer.joining for number, closer in closers.items()}
         self.fused = Fused(wiring, closers)
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
@@ -302,27 +306,30 @@ class FlowProgram(Program[State, Any]):
 
     def join(self, left: State, right: State) -> State:
         """Put keys together, join parts key by key, and extend the span. Most states have only parts: windows of items do."""
-        kept_parts.join_keys(left, right)
         parts = left["parts"]
         for place, blocks in right["parts"].items():
-            if place in parts:
+            if place not in parts:
+                parts[place] = blocks
+            elif place in self.bags:
                 self._join_blocks(place, left, blocks)
             else:
-                parts[place] = blocks
-        kept_parts.join_rare(left, right)
+                kept_parts.join_blocks(self._joins[place[0]], parts[place], blocks)
+        if len(right) > _SMALLEST or right["keyed"] or right["waiting"]:
+            kept_parts.join_keys(left, right)
+            kept_parts.join_rare(left, right)
         if left["tail"] is None:
             left["tail"] = right["tail"]
-        left["span"] = kept_parts.joined_spans(left["span"], right["span"])
+        if left["span"] != right["span"]:
+            left["span"] = kept_parts.joined_spans(left["span"], right["span"])
         return left
 
     def _join_blocks(self, place: Place, left: State, blocks: dict[int, Parts]) -> None:
         try:
-            kept_parts.join_blocks(self.closers[place[0]], left["parts"][place], blocks.items())
+            kept_parts.join_blocks(self._joins[place[0]], left["parts"][place], blocks)
         except TooLargeError as error:
             raise self._too_large(place, error, error.block) from None
-        if self.bags and place in self.bags:
-            for block in blocks:
-                self.check_block(left, place, block)
+        for block in blocks:
+            self.check_block(left, place, block)
 
     def _tick(self, state: State, stream: str, ts: int, emit: Emit[Any]) -> State:
         clock = self.graph.clock

@@ -9,8 +9,6 @@ Functions take (key, value), those of `Each` (key, value, at). They return value
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,11 +39,15 @@ class Table(Mapping[Any, Any]):
     @classmethod
     def json(cls, path: str | Path) -> Table:
         """Return the table of a JSON file that holds one object."""
+        import json  # here, as below, because few flows need it
+
         return cls(json.loads(Path(path).read_text(encoding="utf-8")), name=Path(path).name)
 
     @cached_property
     def digest(self) -> str:
         """BLAKE2b of the rows, 16 hexadecimal characters."""
+        import hashlib
+
         from dgs import codec
 
         return hashlib.blake2b(codec.encode(self._rows), digest_size=8).hexdigest()

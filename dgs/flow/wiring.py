@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from dgs.errors.raised import RAISED
@@ -53,7 +54,7 @@ class Wiring:
             self.readers[self.index[graph.result]].append((OUT, 0))
         self._push: dict[int, Push] = {}
 
-    @property
+    @cached_property
     def stateful(self) -> list[int]:
         """The nodes that keep something, inputs before readers."""
         sources = self.sources.values()

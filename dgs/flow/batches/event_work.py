@@ -98,8 +98,9 @@ class Work:
         """Give the items of a node to those that read them."""
         work = Work(self.program, self.state, self.sink, self.block, self.at)
         self.program.fused.behind(number)(items, work.take_at, self.sink, work.parts_of, work.noting)
-        work.drop_empty()
-        work.check_bags()
+        if work.made:
+            work.drop_empty()
+            work.check_bags()
 
     def check_bags(self) -> None:
         """Check that what the tail keeps of the block fits, where it is much. Raises FlowError."""

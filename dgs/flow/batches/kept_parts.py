@@ -75,25 +75,24 @@ def join_parts(state: State, place: Place, closer: Closer, blocks: Iterable[tupl
             for key in parts:
                 note_form(state, place, block, key)
         if block in mine:
-            join_blocks(closer, mine, [(block, parts)])
+            join_blocks(closer.joining, mine, {block: parts})
         else:
             mine[block] = parts
 
 
-def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
-    """Join the parts of blocks into those that are there."""
-    join = closer.join if closer.lifting is None else closer.lifting.join
-    for block, parts in blocks:
-        if block not in mine:
+def join_blocks(join: Callable[[Any, Any], Any], mine: dict[int, Parts], blocks: dict[int, Parts]) -> None:
+    """Join the parts of blocks into those that are there. Raises TooLargeError with the key and the block."""
+    for block, parts in blocks.items():
+        of_block = mine.get(block)
+        if of_block is None:
             mine[block] = parts
             continue
-        of_block = mine[block]
-        for key, part in parts.items():
-            try:
+        try:
+            for key, part in parts.items():
                 of_block[key] = join(of_block[key], part) if key in of_block else part
-            except TooLargeError as error:
-                error.key, error.block = key, block
-                raise
+        except TooLargeError as error:
+            error.key, error.block = key, block
+            raise
 
 
 def fork_keys(state: State, side_of: Callable[[Any], State]) -> None:
@@ -143,7 +142,9 @@ def _join_forms(state: State, noted: dict[Place, dict[int, dict[Any, Any]]]) -> 
 
 def in_forms(state: State, place: Place, block: int, parts: Parts) -> Parts:
     """Return the parts of a block by the forms of their keys that are shown, and forget these forms."""
-    blocks = state.get("forms", {}).get(place)
+    if "forms" not in state:
+        return parts
+    blocks = state["forms"].get(place)
     if not blocks or block not in blocks:
         return parts
     forms = blocks.pop(block)

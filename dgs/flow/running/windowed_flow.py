@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import KeysView
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from dgs.flow.batches.columnar import Found
 from dgs.flow.batches.kept_parts import State, join_parts
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.model.events import EventBatch, Int64s
+from dgs.model.key_forms import is_plain
 from dgs.monoids.contract import bounds
 
 
@@ -34,9 +36,16 @@ class WindowedFlow(SkippableFlow):
             states[window]["span"] = tuple(span)
             if self.bags:
                 states[window]["taken"] = int(stops[window] - starts[window])
-        for node, blocks in found.parts:
+        plain: KeysView[Any] = {}.keys()  # windows often have the same keys
+        for place, blocks in found.parts:
             for (window, block), parts in blocks:
-                join_parts(states[window], node, self.closers[node[0]], [(block, parts)])
+                of_window = states[window]["parts"]
+                if parts.keys() != plain and all(map(is_plain, parts)):
+                    plain = parts.keys()
+                if place in of_window or parts.keys() != plain:
+                    join_parts(states[window], place, self.closers[place[0]], [(block, parts)])
+                else:
+                    of_window[place] = {block: parts}
         return states
 
     def _windows_in_columns(self, batch: EventBatch, cuts: Int64s) -> Found | None:
