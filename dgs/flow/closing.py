@@ -72,7 +72,7 @@ class Closer:
     @property
     def joining(self) -> Callable[[Any, Any], Any]:
         """The function that joins parts."""
-        return self.join if self.lifting is None else self.lifting.join  # type: ignore[no-any-return]
+        return self.join if self.lifting is None else self.lifting.join
 
     def check_kept(self, parts: Parts) -> None:
         """Check that what is kept of the items of a block fits. Raises TooLargeError."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dgs import codec
-from dgs.flow import KeyedOrdered, KeyedUnordered, Stateless, every, on
+from dgs.flow import KeyedOrdered, KeyedUnordered, Stateless, every, on, steps
 from dgs.flow.building import Builder
 from dgs.flow.definition import Flow
 from dgs.flow.flow_checks import checked
@@ -339,10 +339,23 @@ def build(seed, clock, **edges):
     return first
 
 
+LARGEST = 16
+"""The largest growth of the items of a stream in pairs: a pair of pairs of 25 items would have 390,625."""
+
+
+def growth(node):
+    """Return how many items a node may give for one of a stream, where a pair counts as many."""
+    of = sum(map(growth, node.inputs)) or 1
+    if isinstance(node.step, steps.Join):
+        return of * LARGEST
+    is_many = isinstance(node.step, (steps.FlatMap, steps.Apply))
+    return of * 2 if is_many else of
+
+
 def joined(r, edge, open_edges):
     """Put another edge beside this one, or pair them."""
     other = r.choice(open_edges)
-    if r.random() < 0.5:
+    if r.random() < 0.5 or growth(edge.node) * growth(other.node) > LARGEST:
         return edge.merge(other.map(lambda k, v: v + 1))
     return edge.join(other, lambda k, a, b: (a * 3 + b) % 101, accept_parts=True)
 
