@@ -46,9 +46,6 @@ FINAL = MAX_TS - 2
 
 TICK = kind("tick")
 
-_SMALLEST = 5
-"""The entries of a state that every state has."""
-
 
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
@@ -314,7 +311,7 @@ class FlowProgram(Program[State, Any]):
                 self._join_blocks(place, left, blocks)
             else:
                 kept_parts.join_blocks(self._joins[place[0]], parts[place], blocks)
-        if len(right) > _SMALLEST or right["keyed"] or right["waiting"]:
+        if len(right) > kept_parts.SMALLEST or right["keyed"] or right["waiting"]:
             kept_parts.join_keys(left, right)
             kept_parts.join_rare(left, right)
         if left["tail"] is None:
@@ -364,19 +361,15 @@ class FlowProgram(Program[State, Any]):
         """Yield the blocks to close, in order: those that end by `ts` and not after the last window of an item so far."""
         if state["span"] is None:
             return
-        first = state["span"][0]
         tail = state["tail"]
         if tail["next"] is None:
-            tail["next"] = first
-        last = self._last(state) - (
-            self._has_end and ts < FINAL
-        )  # what comes at the end of the input is in the last block
+            tail["next"] = state["span"][0]
+        # What comes at the end of the input is in the last block.
+        last = self._last(state) - (self._has_end and ts < FINAL)
         while tail["next"] <= last and clock.end_of(tail["next"]) <= ts:
             if not self._is_busy(state):
-                later = [
-                    block for blocks in state["parts"].values() for block in blocks if block >= tail["next"]
-                ]
-                found = min([*later, *state["waiting"], last])
+                begun = (block for blocks in state["parts"].values() for block in blocks)
+                found = min([last, *state["waiting"], *(block for block in begun if block >= tail["next"])])
                 tail["next"] = min(found, clock.block_of(ts))  # items of the block of `ts` may still come
                 if clock.end_of(tail["next"]) > ts:
                     return

@@ -26,6 +26,9 @@ Place = tuple[int, int]
 
 Span = tuple[int, int]
 
+SMALLEST = 5
+"""The number of entries that every state has."""
+
 OF_CLASSES = ("keyed", "idle")
 """What a state has by node and class."""
 

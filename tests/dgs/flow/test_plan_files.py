@@ -241,7 +241,7 @@ def test_wrong_plan_files_say_what_is_wrong(
         dgs.run(path)
 
 
-def test_a_flow_whose_function_raises_is_an_error_of_the_user(tmp_path):
+def test_a_wrong_call_in_a_flow_is_a_mistake_for_every_command(tmp_path):
     (tmp_path / "wrong.py").write_text(
         "from dgs.flow import flow\nfrom dgs.monoids import SUM\n\n@flow()\ndef wrong(lines):\n    return lines.aggregate(SUM, field='n')\n"
     )
@@ -252,6 +252,6 @@ def test_a_flow_whose_function_raises_is_an_error_of_the_user(tmp_path):
     (tmp_path / "lines.jsonl").write_text('{"ts": 1, "n": 2}\n')
     for command in ("run", "plan", "explain", "check", "simulate"):
         done = CliRunner().invoke(app, [command, str(tmp_path / "plan.yaml")])
-        assert done.exit_code == 1, done.output
-        assert "wrong.py" in done.output
+        assert done.exit_code == 3, done.output
+        assert "wrong.py:6" in done.output
         assert "unexpected keyword argument 'field'" in done.output
