@@ -94,12 +94,8 @@ def open_source(
     drops_late = isinstance(config.on_disorder, SortWithin) and config.on_disorder.late != "stop"
     order = ordering(_policy(config, context.unit), stream=config.id, rank=rank, drops_late=drops_late)
     batch_rows = batch_rows or rows_at_once_of(config, context.program)
-    ahead = batch_rows if time is None else _rows_ahead(config, time, batch_rows)
-    follow = time is not None
-    listen = follow and (streams is None or config.impl_streams[0] in streams)
     front = front_of(config, context)
-    _, arrivals, origin = _arrivals(config, context, ahead, follow=follow, listen=listen)
-    arrivals, origin = _live(arrivals, origin, config, context, time, batch_rows=batch_rows, streams=streams)
+    arrivals, origin = _opened(config, context, time, batch_rows, streams)
     if rows is not None and origin.skip_to is not None:
         origin.skip_to(rows.start)
         arrivals = up_to(arrivals, rows.stop)
@@ -116,6 +112,19 @@ def open_source(
     if front is None:
         return source
     return FrontedSource(source, front, impl_streams=config.impl_streams, wanted=streams, until=until)
+
+
+def _opened(
+    config: StreamConfig,
+    context: SourceContext,
+    time: LiveTime | None,
+    batch_rows: int,
+    streams: Collection[str] | None,
+) -> tuple[Iterator[Arrivals], Origin]:
+    ahead = batch_rows if time is None else _rows_ahead(config, time, batch_rows)
+    listen = time is not None and (streams is None or config.impl_streams[0] in streams)
+    _, arrivals, origin = _arrivals(config, context, ahead, follow=time is not None, listen=listen)
+    return _live(arrivals, origin, config, context, time, batch_rows=batch_rows, streams=streams)
 
 
 def front_of(config: StreamConfig, context: SourceContext) -> Front | None:
