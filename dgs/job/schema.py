@@ -14,7 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from dgs.job.private_files import OWNER_ONLY
@@ -247,8 +254,11 @@ class PlanFile(Section):
             return data
         found, streams = dict(data), data.get("streams")
         if flow is not None:
-            named = flow if isinstance(flow, dict) and isinstance(flow.get("ref"), str) else {"ref": ""}
-            found["program"] = data.get("program", {"classes": 64, **named})
+            try:
+                named = FlowConfig.model_validate(flow).model_dump()
+            except ValidationError:  # it is reported at the flow
+                named = {"ref": ""}
+            found["program"] = data.get("program", named)
         if isinstance(streams, list):
             found["streams"] = [{"tags": [], **one} if isinstance(one, dict) else one for one in streams]
         return found

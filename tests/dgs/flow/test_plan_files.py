@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -255,3 +256,14 @@ def test_a_wrong_call_in_a_flow_is_a_mistake_for_every_command(tmp_path):
         assert done.exit_code == 3, done.output
         assert "wrong.py:6" in done.output
         assert "unexpected keyword argument 'field'" in done.output
+
+
+def test_each_problem_of_the_section_flow_is_reported_once(tmp_path):
+    flow = "{ref: 'words.py:words', classes: 0, args: 5, clases: 3}"
+    streams = "[{id: lines, source: {jsonl: {path: lines.jsonl}}}]"
+    (tmp_path / "plan.yaml").write_text(f"version: 1\nname: words\nflow: {flow}\nstreams: {streams}\n")
+    done = CliRunner().invoke(app, ["plan", str(tmp_path / "plan.yaml")])
+    found = re.findall(r"plan.yaml:(\d+:\d+): ", done.output)
+    assert (done.exit_code, sorted(found)) == (3, sorted(set(found)))
+    assert len(found) == 3
+    assert not any(place.startswith("1:") for place in found)
