@@ -1,12 +1,14 @@
 """Lowering a state that is a dict: its entries are read and written by the key of the event.
 
 The entries that a run may touch are arrays by slot: `d_there` says which are there, `d0`, `d1`, ... are their scalars, `d_dirty` says
-which were written, and `d_stamps` in which order keys were added. They change in place, so nothing may deviate after a change.
+which were written, and `d_stamps` in which order keys were added. An event has one key, and so one entry: it is a value with a name of
+its own while the event is lowered, and is written where the update returns. So an event that deviates has changed nothing.
 """
 
 from __future__ import annotations
 
 import ast
+from contextlib import nullcontext
 
 from dgs.compiled.lowering.expressions import Payload, Seen
 from dgs.compiled.lowering.known_calls import KnownCalls
@@ -28,6 +30,8 @@ from dgs.compiled.lowering.values import NOTHING, Value, as_type, constant, of_t
 FIRST = -2
 """The number that stands for the first object of a run. Objects of entries from before have numbers from 0 on."""
 GET_WITH_DEFAULT = 2
+THERE, ENTRY, CHANGED = "is there", "the entry", "has changed"
+"""Names that no update has: whether there is an entry for the event's key, what it is, and whether this event has changed it."""
 
 
 def entry_arrays(state: Type) -> list[tuple[str, str]]:
@@ -67,50 +71,50 @@ class Entries(KnownCalls):
         super().__init__(seen, surroundings, local_names, depth, prefix)
         self.entry = state.parts[0] if state.name == "dict" else UNSEEN
         self.wider = self.entry  # with what the update stores
-        self.has_stored = False  # on some way to here; `is_there`: on every one
-        self.is_there = False
-        self.here: ast.AST | None = None
 
-    def deviate(self, test: str) -> None:
-        """Write what leaves the event to the interpreter if a test holds. Raises Refused after a change in place."""
-        if self.has_stored:
-            raise Refused(
-                "something here may need the interpreter after the state has been changed in place:"
-                " compute first, change last",
-                self.here,
-            )
-        super().deviate(test)
+    def begin_entry(self) -> None:
+        """Give the entry of the event's key its names."""
+        there = constant(False) if self.entry == UNSEEN else Value(BOOL, (self.named("d_there[k]"),))
+        entry = of_texts(self.entry, [self.named(f"d{n}[k]") for n, _ in enumerate(_scalars(self.entry))])
+        self.names |= {THERE: there, ENTRY: entry, CHANGED: constant(False)}
+
+    def end_entry(self, node: ast.AST) -> None:
+        """Write the entry if it was changed."""
+        changed, entry = self.names[CHANGED], self.names[ENTRY]
+        if changed.is_known and not changed.constant:
+            return
+        self.wider = joined(self.wider, entry.type, node, what="an entry of the state")
+        if self.wider != self.entry:
+            return  # all is lowered again, with the wider entries
+        if not changed.is_known:
+            self.put(f"if {changed.scalars[0]}:")
+        with self.indented() if not changed.is_known else nullcontext():
+            self.put("if not d_there[k]:")
+            for line in ("d_there[k] = True", "d_stamps[k] = d_clock[0]", "d_clock[0] += 1"):
+                self.put("    " + line)
+            self.put("d_dirty[k] = True")
+            for number, text in enumerate(as_type(entry, self.entry, node)):
+                self.put(f"d{number}[k] = {text}")
 
     def store(self, target: ast.Subscript, value: Value) -> None:
         """Lower `state[key] = value`."""
         self._checked_key(target.value, target.slice, target)
+        kept = self._as_object(value)
         try:
-            self.wider = joined(self.wider, value.type, target, what="an entry of the state")
+            wider = joined(self.wider, value.type, target, what="an entry of the state")
         except Refused:
-            if self._as_object(value) is None:
+            if kept is None:
                 raise
-            self.wider = KEPT
-        if not has_form(self.wider):
-            if self._as_object(value) is None:
+            wider = KEPT
+        if wider == KEPT or not has_form(wider):
+            if kept is None and value.type not in (KEPT, NOTHING.type):
                 raise Refused(f"{value.type!r} is kept, and it can only be passed on", target)
             self.wider = KEPT
-        self.has_stored = self.is_there = True
-        if self.wider != self.entry:
-            return  # all is lowered again, with the wider entries
-        texts = self._texts(value, target)
-        self.put("if not d_there[k]:")
-        for line in ("d_there[k] = True", "d_stamps[k] = d_clock[0]", "d_clock[0] += 1"):
-            self.put("    " + line)
-        self.put("d_dirty[k] = True")
-        for number, text in enumerate(texts):
-            self.put(f"d{number}[k] = {text}")
-
-    def _texts(self, value: Value, node: ast.AST) -> tuple[str, ...]:
-        """Return the texts of the scalars of a value as an entry."""
-        if self.entry == KEPT and value.type != KEPT:
-            text = self._as_object(value)
-            return as_type(value, KEPT, node) if text is None else (text,)
-        return as_type(value, self.entry, node)
+            value = value if kept is None else Value(KEPT, (self.named(kept),))
+        else:
+            self.wider = wider
+        yes = constant(True)
+        self.names |= {ENTRY: value, THERE: yes, CHANGED: yes}
 
     def _as_object(self, value: Value) -> str | None:
         """Return the text of the number that stands for what came with the event. None if the value is something else."""
@@ -134,20 +138,16 @@ class Entries(KnownCalls):
             isinstance(node, ast.Name) and node.id in self.names and self.names[node.id].type.name == "dict"
         )
 
-    def _entry(self) -> Value:
-        """Return the entry of the key, of which it is known that it is there."""
-        of = self.wider if self.entry == UNSEEN else self.entry  # with the wider one all is lowered again
-        return of_texts(of, [self.named(f"d{n}[k]") for n, _ in enumerate(_scalars(of))])
-
     def _subscript(self, node: ast.Subscript) -> Value:
         if not self._is_state(node.value):
             return super()._subscript(node)
         self._checked_key(node.value, node.slice, node)
-        if self.entry == UNSEEN and not self.is_there:
+        there = self.names[THERE]
+        if there.is_known and not there.constant:
             raise NoEntries("the state has no entries so far", node)
-        if not self.is_there:
-            self.deviate("not d_there[k]")
-        return self._entry()
+        if not there.is_known:
+            self.deviate(f"not {there.scalars[0]}")
+        return self.names[ENTRY]
 
     def _call(self, node: ast.Call) -> Value:
         function = node.func
@@ -160,23 +160,26 @@ class Entries(KnownCalls):
 
     def _got(self, node: ast.AST, default: Value) -> Value:
         """Return the entry of the key, or what stands for it where there is none."""
-        if self.entry == UNSEEN:
-            return default
-        there, entry = self.named("d_there[k]"), self._entry()
-        if default.type == NOTHING.type and self.entry != KEPT:
+        there, entry = self.names[THERE], self.names[ENTRY]
+        if there.is_known:
+            return entry if there.constant else default
+        (test,) = there.scalars
+        if default.type == NOTHING.type and entry.type != KEPT:
             if entry.type.is_optional:
                 first, *rest = entry.scalars
-                return Value(entry.type, (self.named(f"{there} and {first}"), *rest))
-            return of_texts(optional(entry.type), [there, *entry.flat])
-        of = joined(self.entry, default.type, node, what=f"`{ast.unparse(node)}`")
+                return Value(
+                    entry.type, (self.named(f"{test} and {first}"), *rest, *entry.flat[len(entry.scalars) :])
+                )
+            return of_texts(optional(entry.type), [test, *entry.flat])
+        of = joined(entry.type, default.type, node, what=f"`{ast.unparse(node)}`")
         pairs = zip(as_type(entry, of, node), as_type(default, of, node), strict=True)
-        return of_texts(of, [self.named(f"{one} if {there} else {other}") for one, other in pairs])
+        return of_texts(of, [self.named(f"{one} if {test} else {other}") for one, other in pairs])
 
     def comparison(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
         """Lower a comparison of two values, or whether the state has an entry for the key."""
         if not isinstance(op, (ast.In, ast.NotIn)) or right.type.name != "dict" or left.type != KEY:
             return super().comparison(node, op, left, right)
-        if self.entry == UNSEEN:
-            return constant(isinstance(op, ast.NotIn))
-        there = self.named("d_there[k]")
-        return Value(BOOL, (there if isinstance(op, ast.In) else f"(not {there})",))
+        there = self.names[THERE]
+        if there.is_known:
+            return constant(there.constant == isinstance(op, ast.In))
+        return Value(BOOL, (there.scalars[0] if isinstance(op, ast.In) else f"(not {there.scalars[0]})",))

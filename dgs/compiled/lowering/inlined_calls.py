@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType, MethodType
 
-from dgs.compiled.lowering.entries import Entries, NoEntries
+from dgs.compiled.lowering.entries import CHANGED, ENTRY, THERE, Entries, NoEntries
 from dgs.compiled.lowering.method_source import definition, is_known
 from dgs.compiled.lowering.value_types import EMIT, EVENT, PROGRAM, PYTHON, ReadsStream, Refused
 from dgs.compiled.lowering.values import NEVER, NOTHING, Value, constant
 
+OF_ENTRY = (THERE, ENTRY, CHANGED)
 MOST_DEEP = 8
 """The most calls inside each other."""
 MOST_BRANCHES = 32
@@ -134,7 +135,7 @@ class InlinedCalls(Entries):
         before = self.names, self._fixed, self._locals, self._surroundings, self._is_certain
         self._is_certain = False  # the call may be a part of an expression that is not always computed
         self._deep += 1
-        self.names = names
+        self.names = {**{name: self.names[name] for name in OF_ENTRY if name in self.names}, **names}
         fixed = (PROGRAM, EVENT, EMIT)
         self._fixed = {
             n: value for n, value in names.items() if value.type in fixed or value.type.name == "dict"
@@ -149,7 +150,6 @@ class InlinedCalls(Entries):
 
     def _value_of(self, body: Sequence[ast.stmt]) -> Value:
         for number, node in enumerate(body):
-            self.here = node
             if isinstance(node, ast.Return):
                 return NOTHING if node.value is None else self.expression(node.value)
             if isinstance(node, ast.Raise):

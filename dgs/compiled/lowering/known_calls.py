@@ -70,6 +70,8 @@ class KnownCalls(ComparedTexts):
             first, *others = first.parts
             if of is sum:
                 return self._sum(node, [first, *others])
+            if not others:
+                return first
         if of in (min, max) and others:
             return self._extreme(node, [first, *others], ">" if of is builtins.max else "<")
         if of is divmod and len(others) == 1:

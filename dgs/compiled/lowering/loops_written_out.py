@@ -10,7 +10,7 @@ The body of a round follows the assignment of its item. What comes after `contin
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dgs.compiled.lowering.value_types import Refused
@@ -58,15 +58,15 @@ def _spliced(body: Sequence[ast.stmt], after: list[ast.stmt], end: type[ast.stmt
     return [*body, *after]
 
 
-def _inside(node: ast.stmt) -> list[ast.AST]:
-    """Return the statements inside of one that belong to the same loop."""
-    found: list[ast.AST] = [node]
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            found += [] if isinstance(child, (ast.For, ast.While)) else _inside(child)
-        elif isinstance(child, ast.match_case):
-            found += [one for inner in child.body for one in _inside(inner)]
-    return found
+def _inside(node: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield a statement and those in it that belong to the same loop: of another loop only what follows its `else`."""
+    yield node
+    is_loop = isinstance(node, (ast.For, ast.While))
+    bodies = [getattr(node, name, []) for name in (("orelse",) if is_loop else ("body", "orelse"))]
+    bodies += [case.body for case in getattr(node, "cases", [])]
+    for body in bodies:
+        for one in body:
+            yield from _inside(one)
 
 
 def branches_of(node: ast.Match, subject: Given) -> list[ast.stmt]:

@@ -76,6 +76,7 @@ class Lowering(InlinedCalls):
         self.names = {**self._fixed, before: of_texts(state, state_names(state))}
         if state.name == "dict":
             self._fixed[before] = self.names[before]
+            self.begin_entry()
         self._may_be_none = state == NONE or state.is_optional
         if not self._block(tree.body):
             if not self._may_be_none:
@@ -89,7 +90,6 @@ class Lowering(InlinedCalls):
         return any(self._statement(node) for node in body)
 
     def _statement(self, node: ast.stmt) -> bool:
-        self.here = node
         if isinstance(node, (ast.Return, ast.Raise)):
             self._end(node)
             return True
@@ -146,18 +146,14 @@ class Lowering(InlinedCalls):
             return self._block(node.body if test.constant else node.orelse)
         before, was_certain, self._is_certain = dict(self.names), self._is_certain, False
         returns_before = self._returns
-        ends, had_stored, have_stored = [], self.has_stored, self.has_stored
-        was_there, are_there = self.is_there, True
+        ends = []
         for body, known in ((node.body, yes), (node.orelse, no)):
-            self.names, self.has_stored, self.is_there = {**before, **known}, had_stored, was_there
+            self.names = {**before, **known}
             with self.apart() as lines:
                 returns = self._block(body)
-            have_stored = have_stored or (self.has_stored and not returns)
-            are_there = are_there and (self.is_there or returns)
             left = {n: before[n] if value is known.get(n) else value for n, value in self.names.items()}
             ends.append((returns, self.names if returns else left, lines, self.names))
         self._is_certain = was_certain and self._returns == returns_before
-        self.has_stored, self.is_there = have_stored, are_there
         branches = [lines for _, _, lines, _ in ends]
         if ends[0][0] or ends[1][0]:
             self.names = ends[1][3] if ends[0][0] else ends[0][3]
@@ -184,6 +180,7 @@ class Lowering(InlinedCalls):
         self._returns += 1
         value = NOTHING if node.value is None else self.expression(node.value)
         if value.type.name == "dict":
+            self.end_entry(node)
             self.put("continue")
             return
         if not has_form(value.type):

@@ -309,5 +309,18 @@ class P(dgs.Program):
             emit({"kind": kind, "count": state})
         return state - (kind not in ("x", "u"))
 """,
+    "key in state": """
+class P(dgs.Program):
+    def init(self):
+        return {}
+    def update(self, state, event, emit):
+        key = event.tag.key
+        if key not in state:
+            state[key] = 0
+        state[key] += event.payload["x"]
+        if event.tag.kind == "b":
+            emit(state[key])
+        return state
+""",
 }
-KEYED = {"texts", "count by key", "tuple by key"}
+KEYED = {"key in state", "texts", "count by key", "tuple by key"}
