@@ -1,5 +1,6 @@
 """The way of a plan file through the modules: each file is read and resolved once, and few modules are entered."""
 
+import gc
 import sys
 import threading
 from collections import Counter
@@ -59,6 +60,7 @@ class Trace:
         self._known: dict[str, str] = {}
 
     def __enter__(self):
+        gc.collect()  # what earlier tests have left would end inside the trace: generators of sources, for one
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         return self
