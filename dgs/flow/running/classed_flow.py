@@ -7,6 +7,7 @@ input. Every node has to be local, and nothing may give a kept item another key,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from dgs.flow import steps
@@ -57,8 +58,8 @@ class ClassedFlow(Program[Any, Any]):
 
     def when_skipping(self) -> ClassedFlow:
         """Return the program for `on_error: skip`."""
-        made = ClassedFlow(self.of_class.when_skipping(), is_ordered=self.is_ordered)  # type: ignore[arg-type]
-        made.front = self.front
+        made = copy(self)  # of the same class, which may be one that raises on purpose
+        made.of_class = self.of_class.when_skipping()  # type: ignore[assignment]
         return made
 
     def forms(self) -> Mapping[int, str]:

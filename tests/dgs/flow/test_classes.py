@@ -119,3 +119,13 @@ def test_no_two_classes_give_outputs_of_one_id(monkeypatch):
     assert len(set(ids())) == len(ids())
     monkeypatch.setattr(classed_flow, "_of_class", lambda made, cls: made)
     assert len(set(ids())) < len(ids())
+
+
+def test_a_program_that_skips_is_of_the_class_of_the_program():
+    """Simulated faults are in a subclass, and `on_error: skip` must not leave them out."""
+    program = flow(clock=every(10))(
+        lambda n: n.key_by(lambda _, v: v % 3).fold(lambda s, v: s + v, 0)
+    ).program()
+    fused = object.__new__(type("Fused", (type(program),), {}))
+    vars(fused).update(vars(program))
+    assert type(fused.when_skipping()) is type(fused)
