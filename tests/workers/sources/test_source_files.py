@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from dgs import codec
 from dgs.errors import MalformedRowError, MissingInputError, OutOfOrderError, UnknownColumnError
 from dgs.model.tags import Tag
 from dgs.workers.sources.readers import csv as csv_reader
-from dgs.workers.sources.readers.files import MOST_LINES, TextFile
+from dgs.workers.sources.readers.files import MOST_LINES, FileProblemError, TextFile
 from tests.workers.reading import events, opened, read_all, readings, stream
 
 VALUE = Tag("value")
@@ -462,3 +463,15 @@ def test_a_file_is_closed_once_it_is_not_being_read(tmp_path):
     reader.join()
     closer.join()
     assert (order, file.read()) == (["read", "closed"], b"")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_file_that_becomes_shorter_while_it_is_read_is_no_end_of_its_rows(tmp_path, name):
+    path, rows = tmp_path / name, b"ts,a\n" + b"".join(b"%d,2\n" % ts for ts in range(300_000))
+    path.write_bytes(gzip.compress(rows) if name.endswith("gz") else rows)
+    with TextFile(path, "utf-8") as file:
+        file.read(5)
+        os.truncate(path, path.stat().st_size // 2)
+        said = r"it has become shorter|it cannot be read any further"
+        with pytest.raises(FileProblemError, match=said):
+            list(iter(lambda: file.read(100_000), b""))

@@ -18,6 +18,7 @@ import codecs
 import glob
 import gzip
 import io
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -109,6 +110,7 @@ class TextFile(io.RawIOBase):
     ) -> None:
         self._reading = threading.RLock()
         self._file = opened(path)
+        self._size = os.fstat(self._file.fileno()).st_size
         name = codecs.lookup(encoding).name
         self._decoder = None
         if name not in ("utf-8", "utf-8-sig"):
@@ -163,6 +165,10 @@ class TextFile(io.RawIOBase):
                 f"it cannot be read any further: {getattr(error, 'strerror', None) or error}"
             ) from None
         self._is_over = not piece
+        if self._is_over and (size := os.fstat(self._file.fileno()).st_size) < self._size:
+            raise FileProblemError(
+                f"it has become shorter while it was read: from {self._size:,} to {size:,} bytes; restore it, and write new files beside it"
+            )
         if self._decoder is not None:
             try:
                 text = self._decoder.decode(piece, final=self._is_over)
