@@ -18,6 +18,9 @@ from dgs.planner.plan import PlanNode, renumbered
 
 T = TypeVar("T")
 
+RARE = 0.02
+"""The share of all events that the rarest trees have together."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TagTree:
@@ -72,14 +75,31 @@ def fold(tree: TagTree, visit: Callable[[TagTree, list[T]], T]) -> T:
 
 
 def balanced_groups(trees: Sequence[TagTree], count: int) -> list[list[TagTree]]:
-    """Return the trees in at most `count` non-empty groups of about equal rate, each tree added to the lightest group, heaviest first."""
+    """Return the trees in at most `count` non-empty groups of about equal rate, each tree added to the lightest group, heaviest first.
+
+    The rarest trees, which make no difference together, are dealt by number: of keys that are unknown now, all may become frequent.
+    """
     groups: list[list[TagTree]] = [[] for _ in range(min(count, len(trees)))]
+    ordered = sorted(trees, key=lambda t: -t.rate)
+    frequent = _frequent(ordered)
     loads = [(0.0, 0, number) for number in range(len(groups))]
-    for tree in sorted(trees, key=lambda t: -t.rate):
+    for tree in ordered[:frequent]:
         load, size, number = heapq.heappop(loads)
         groups[number].append(tree)
         heapq.heappush(loads, (load + tree.rate, size + 1, number))
+    by_load = [number for *_, number in sorted(loads)]
+    for i, tree in enumerate(ordered[frequent:]):
+        groups[by_load[i % len(groups)]].append(tree)
     return groups
+
+
+def _frequent(ordered: Sequence[TagTree]) -> int:
+    """Return how many of some trees, the most frequent first, are not rare: all others together have at most RARE of the rate."""
+    left, count = RARE * sum(tree.rate for tree in ordered), len(ordered)
+    while count and ordered[count - 1].rate <= left:
+        count -= 1
+        left -= ordered[count].rate
+    return count
 
 
 def to_plan_node(tree: TagTree) -> PlanNode:

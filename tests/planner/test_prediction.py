@@ -21,7 +21,7 @@ from dgs.planner.prediction.traffic import Between
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics.unvectorised import without_batches
 from tests.planner.instances import instances, random_instance
-from tests.planner.test_optimizers import BARRIER, VALUE, VIEW, Copying, Window, windows
+from tests.planner.test_optimizers import BARRIER, UPDATE, VALUE, VIEW, Copying, Join, Window, windows
 
 SLACK = 1 + 1e-9
 """Rounding of sums."""
@@ -78,6 +78,31 @@ def test_choice_is_near_the_best_of_all_plans_for_many_programs(monkeypatch):
     found = gaps(range(1000, 5000), monkeypatch, most_trees=1500)
     assert len(found) > 2000
     assert max(found) <= 1.1 * SLACK
+
+
+@pytest.mark.parametrize("known", [2, 3, 30])
+def test_keys_that_come_late_are_shared_as_if_they_had_been_known(known):
+    early = [f"early{i}" for i in range(known)]
+    late = [f"late{i}" for i in range(300)]
+
+    def streams(keys, other):
+        share = {view: 1000.0 / len(keys) for view in map(VIEW, keys)}
+        return [
+            Stream(
+                "u", TagSet.of(UPDATE), {UPDATE(tag.key): r / 100 for tag, r in share.items()}, other / 100
+            ),
+            Stream("v", TagSet.of(VIEW), share, other),
+        ]
+
+    sampled, whole = (
+        Topology(made, [Machine("m", 2)], 2) for made in (streams(early, 0.1), streams([*early, *late], 0.0))
+    )
+    predictor, costs = Predictor(Join(), whole, Costs(update=1e-5)), Costs(update=1e-5)
+    before, after = (
+        predictor.predict(plan(Join(), topology, name="cost", costs=costs)).throughput
+        for topology in (sampled, whole)
+    )
+    assert after <= 1.1 * before
 
 
 def test_plans_of_many_streams_are_compared_without_comparing_all_pairs_of_streams(monkeypatch):

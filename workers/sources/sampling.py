@@ -75,10 +75,13 @@ class Sample:
         return events / (units * seconds_per_unit) if units else float(events)
 
     def unseen(self) -> float:
-        """Return the share of events with tags that the sample does not have (Good-Turing: the share of tags seen once)."""
+        """Return the share of events with tags that the sample does not have (Good-Turing: the share of tags seen once).
+
+        It is at least that of one event, since a key may be new after the sample, too.
+        """
         if self.is_whole or not self.counts:
             return 0.0
-        return sum(1 for count in self.counts.values() if count == 1) / self.counts.total()
+        return max(1, sum(count == 1 for count in self.counts.values())) / self.counts.total()
 
 
 def topology(

@@ -97,6 +97,8 @@ def test_keys_not_seen_yet_have_the_rate_of_the_keys_seen_once():
     found = one(config, {"ts": list(range(108)), "k": keys}, rows=8)
     assert found.other_rate == 2.0
     assert found.rates == {Tag("view", "a"): 4.5, Tag("view", "b"): 0.75, Tag("view", "c"): 0.75}
+    first = one(config, {"ts": list(range(108)), "k": keys}, rows=4)
+    assert (first.other_rate, first.rates) == (2.0, {Tag("view", "a"): 6.0})  # as if one of the four were new
     whole = one(config, {"ts": list(range(8)), "k": keys[:8]}, rows=9)
     assert (whole.other_rate, sum(whole.rates.values())) == (0.0, 8.0)
 
