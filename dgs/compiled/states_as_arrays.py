@@ -64,6 +64,10 @@ class Keys:
             self.slots[id(batch)] = slots
         self.found = list(slot_of)
         types = set(map(type, slot_of))
+        if types == {type(None)}:
+            raise Refused(
+                "the state is a dict and the events have no key: a NamedTuple is compiled in its place"
+            )
         if len(types) > 1 or not types <= KEYS:
             names = " and ".join(sorted(of.__name__ for of in types))
             raise Refused(f"keys of type {names} are not compiled for a dict")

@@ -47,7 +47,7 @@ def type_of(value: Any) -> Type:
         return _PLAIN[of]
     if of is tuple or is_named_tuple(of):
         return tuple_of(*map(type_of, value), of=None if of is tuple else of)
-    raise Refused(f"a state with a {of.__name__} in it is not compiled")
+    raise Refused(f"a state with a {of.__name__} in it is not compiled: tuples and NamedTuples are")
 
 
 def to_scalars(value: Any, of: Type) -> tuple[Scalar, ...]:

@@ -161,6 +161,16 @@ def test_keys_that_may_be_equal_and_differ_are_interpreted(keys):
     assert "are not compiled for a dict" in str(next(iter(compiled.update.refusals.values())))
 
 
+@pytest.mark.parametrize(
+    ("state", "why"), [({"n": 0}, "the events have no key"), ([0], "a state with a list")]
+)
+def test_a_state_that_is_not_compiled_says_what_is(state, why):
+    compiled = Compiled(program_of(KEEPS_RECORDS))
+    refusal = compiled.update.text(state, batch_of([1, 2]))
+    assert why in str(refusal)
+    assert "NamedTuple" in str(refusal)
+
+
 @pytest.mark.parametrize(("keys", "is_compiled"), [(100, False), (8, True)])
 def test_few_events_of_many_keys_are_interpreted(keys, is_compiled):
     """Their entries would go into arrays and back for nothing."""
