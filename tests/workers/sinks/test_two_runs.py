@@ -79,7 +79,19 @@ NAMED = [
     '{custom: {ref: "sinks.py:Named", args: {path: ABSOLUTE/lines}}}',
     '{custom: {ref: "sinks.py:Named", args: {path: ABSOLUTE/../PARENT/lines}}}',
 ]
-PAIRS = [*product(FILES.values(), FILES.values()), *product(TABLE, TABLE), (CUSTOM, CUSTOM), tuple(NAMED)]
+ALIASES = ["link", "./out/.", "nested/../out", "../PARENT/out", "ABSOLUTE/out"]
+"""Other names of the directory `out`."""
+NAMED_OTHERWISE = [
+    *((FILES["jsonl"], FILES["csv"].replace("out", alias)) for alias in ALIASES),
+    *((TABLE[0], TABLE[0].replace("out", alias)) for alias in ALIASES[2:]),
+]
+PAIRS = [
+    *product(FILES.values(), FILES.values()),
+    *product(TABLE, TABLE),
+    *NAMED_OTHERWISE,
+    (CUSTOM, CUSTOM),
+    tuple(NAMED),
+]
 
 
 @pytest.fixture
@@ -89,6 +101,8 @@ def plan(tmp_path):
     for name, text in {"program.py": PROGRAM, "sinks.py": SINKS, "values": values}.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "link.db").symlink_to(tmp_path / "out.db")
+    (tmp_path / "nested").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "out", target_is_directory=True)
 
     def write(name, sink, *, waits=False, mode="append"):
         sink = sink.replace("MODE", mode).replace("ABSOLUTE", str(tmp_path)).replace("PARENT", tmp_path.name)
