@@ -42,6 +42,10 @@ class StartUp:
         return seconds - min(max(self.seconds.get("Spark", 0.0) - hosts, 0.0), seconds)
 
 
+CLOSE = 0.001
+"""Seconds by which rounded times of one process differ."""
+
+
 def report_of(
     launch: Launch,
     start_up: StartUp,
@@ -170,6 +174,25 @@ def failure(launch: Launch, started: float, error: BaseException) -> dict[str, A
         **_about(launch.prepared, started),
         "error": told,
         "seconds": process.now() - started,
+        **_reached(launch, started),
+    }
+
+
+def _reached(launch: Launch, started: float) -> dict[str, Any]:
+    """Return how far a run got that did not reach its end, as its last figures say; nothing if it has none since it started."""
+    from dgs.observe import newest
+
+    try:
+        last = None if launch.directory is None else newest(launch.directory.path)
+    except (DgsError, OSError):
+        return {}
+    if last is None or last.began < started - CLOSE or not last.workers:
+        return {}
+    return {
+        "events_in": last.events,
+        "outputs": last.outputs,
+        "seconds": last.seconds,
+        "restarts": last.restarts,
     }
 
 

@@ -86,6 +86,8 @@ def _driven(
                     session.story.write()
         seconds = process.now() - started
     finally:
+        if not checkpoints.is_over:  # the last figures of a run that fails
+            session.observer.take(engine.figures())
         with lines.prints():
             engine.close(complete=checkpoints.is_over)
     figures = session.observer.generation(

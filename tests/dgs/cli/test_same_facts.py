@@ -119,5 +119,11 @@ def test_a_run_that_fails_says_so_in_its_figures(project, dgs, run_dirs, edit):
     edit("program.py", "emit(", "raise KeyError('lost') or emit(")
     assert dgs("run plan.yaml").code == 1
     (directory,) = run_dirs()
-    assert newest(directory).phase == "failed"
-    assert "lost" in newest(directory).generations[-1].why
+    last, results = newest(directory), json.loads((directory / "results.json").read_text())
+    assert last.phase == "failed"
+    assert "lost" in last.generations[-1].why
+    metrics, page = metrics_of(last), page_of(directory, "failed")
+    assert results["events_in"] == last.events == metrics["dgs_events_total",] > 0
+    assert results["outputs"] == last.outputs == metrics["dgs_outputs_total",]
+    assert results["seconds"] == pytest.approx(last.seconds, abs=1e-3)
+    assert page["events"].startswith(f"{last.events:,} in all")

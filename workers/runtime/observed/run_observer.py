@@ -113,7 +113,10 @@ class RunObserver:
         """Note how the run has ended, with its last figures."""
         if self.figures.is_over:
             return
-        self.figures = self.figures if figures is None else figures
+        if figures is not None:
+            self.figures = figures
+        elif self._hosts:
+            self._gather(phase)
         self._end_generation(why)
         self.figures = replace(self.figures, phase=phase)
         self._show()
