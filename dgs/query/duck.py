@@ -5,9 +5,12 @@ One thread, because the order of a float sum follows the threads, and a resumed 
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,31 +68,27 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
     return in_one_form(found.cast(arrow_schema(schema)) if found.schema != arrow_schema(schema) else found)
 
 
-def unread(text: str) -> tuple[int, str] | None:
-    """Return the offset and the token at which DuckDB stops reading a text of SQL; None if it reads all, or is not installed."""
+@lru_cache(maxsize=4)
+def parsed(text: str) -> dict[str, Any]:
+    """Return the tree of a text of SQL as DuckDB reads it, or its `error`; nothing if DuckDB or its JSON is not installed."""
     try:
+        connection = _connection()
         import duckdb
-    except ImportError:
-        return None
-    try:
-        duckdb.extract_statements(text)
-    except duckdb.Error as error:
-        return _stop(str(error), text)
-    return None
+
+        rows = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()
+    except (QueryError, duckdb.CatalogException):
+        return {}
+    found: dict[str, Any] = json.loads(rows[0][0])
+    return found
 
 
-def _stop(said: str, text: str) -> tuple[int, str]:
-    token = re.search(r'at or near "(.*)"\n', said)
-    name = token[1] if token else ""
-    found = re.search(r"LINE (\d+): (.*)\n( *)\^", said)
-    if found is None:
-        return max(0, text.find(name)), name
-    start = sum(len(one) + 1 for one in text.split("\n")[: int(found[1]) - 1])
-    part = found[2].removeprefix("...").removesuffix("...")  # of a long line only what is near
-    cut = len(found[2]) - len(found[2].removeprefix("..."))
-    at = text.find(part, start) + len(found[3]) - len(f"LINE {found[1]}: ") - cut
-    near = [one.start() for one in re.finditer(re.escape(name), text)] if name else []
-    return min(near, key=lambda one: abs(one - at), default=at), name  # letters may be wider than one
+@cache
+def function_names() -> frozenset[str]:
+    """Return the names of DuckDB's functions; none if it is not installed."""
+    if find_spec("duckdb") is None:
+        return frozenset()
+    rows = _connection().execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()
+    return frozenset(name.lower() for (name,) in rows)
 
 
 def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> None:

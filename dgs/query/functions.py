@@ -73,7 +73,6 @@ ALIASES = {
     "nullsafeneq": "not_same_value",
     "pow": "power",
     "ceiling": "ceil",
-    "regexplike": "matches",
     "arraylength": "array_size",
     "arraysize": "array_size",
     "arraycontains": "list_contains",
@@ -167,6 +166,9 @@ def _arithmetic() -> None:
     _define("round", m.rounded, rounded, "round({0}{digits})", 1, 2)
     _define("floor", m.whole(math.floor), numeric, "floor({0})", 1)
     _define("ceil", m.whole(math.ceil), numeric, "ceil({0})", 1)
+    for name, asked in (("isnan", math.isnan), ("isinf", math.isinf), ("isfinite", math.isfinite)):
+        kept = {"isinf": "(abs({0}) = double('inf'))", "isfinite": "(abs({0}) < double('inf'))"}
+        _define(name, asked, always(BOOL, "float64"), name + "({0})", 1, spark=kept.get(name, "isnan({0})"))
     for name, python in (("sqrt", m.root), ("ln", m.logarithm), ("exp", m.exponential)):
         _define(name, python, always(FLOAT, NUMBER), name + "(CAST({0} AS DOUBLE))", 1)
     powered = "power(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE))"

@@ -54,6 +54,8 @@ def literal(value: Any) -> Scalar:
         return exp.Null()
     if isinstance(value, bool):
         return exp.Boolean(this=value)
+    if isinstance(value, int) and value == -(2**63):
+        return call("sub", literal(value + 1), literal(1))  # the number without its sign does not fit
     if isinstance(value, (int, float)):
         number = exp.Literal.number(repr(abs(value)))
         return exp.Neg(this=number) if value < 0 else number

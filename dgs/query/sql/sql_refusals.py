@@ -38,6 +38,7 @@ REFUSED: dict[type[exp.Expr], Refusal] = {
     exp.All: Refusal("a comparison with `all`", "all", "Use `not exists`."),
     exp.Lambda: Refusal("a lambda", "lambda|->"),
     exp.TryCast: Refusal("`try_cast`", "try_cast", "Use `cast` within a `case` that asks what it needs."),
+    exp.Escape: Refusal("`like` with `escape`", "escape", "Use `replace` or `contains`."),
     exp.Values: Refusal("`values`", "values", "Put the rows into a file, and read it as a table."),
 }
 STATEMENTS: dict[type[exp.Expr], str] = {
@@ -60,7 +61,11 @@ STATEMENTS: dict[type[exp.Expr], str] = {
 RECURSIVE = Refusal("`with recursive`", "recursive", "Use `repeat` of MRQL.")
 DISTINCT_ON = Refusal("`distinct on`", "on", "Use `group by` with `arg_min` or `arg_max`.")
 NATURAL = Refusal("a natural join", "natural", "Say `using (...)`.")
-SIDEWAYS = Refusal("this kind of join", "asof|positional|semi|anti")
+SIDEWAYS = Refusal(
+    "this kind of join",
+    "asof|positional|semi|anti",
+    "Use `exists` or `not exists`, or a join with equalities.",
+)
 PERCENT = Refusal("`limit` of a percentage", "limit", "Give a number of rows.")
 TIES = Refusal("`limit ... with ties`", "limit", "Give a number of rows.")
 RENAME = Refusal("`* rename`", "rename", "Name the columns.")

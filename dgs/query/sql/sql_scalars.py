@@ -16,6 +16,7 @@ from sqlglot import exp
 from dgs.errors.nearest import did_you_mean
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
 from dgs.query.scalar import Scalar, call, column, connected, literal
+from dgs.query.sql.sql_dialect import nearest
 from dgs.query.sql.sql_syntax import SqlText
 from dgs.query.sql.sql_times import of_time
 
@@ -129,6 +130,8 @@ class Lowering:
         is_negative = (
             isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string
         )
+        if is_negative and tree.this.this == str(2**63):
+            return literal(-(2**63))
         return cast("Scalar", tree.copy()) if isinstance(tree, CONSTANTS) or is_negative else None
 
     def _with_parts(self, tree: exp.Expr) -> Scalar:
@@ -185,6 +188,9 @@ class Lowering:
         """Return the call of the function that a node stands for."""
         if isinstance(tree, (exp.Like, exp.ILike)):
             return self._like(tree)
+        if isinstance(tree, exp.Tuple):
+            problem = "not supported: a row of values here"
+            raise self._text.error("Q110", tree, problem, "Use `and`, or a list `[a, b]` of one type.")
         if isinstance(tree, exp.Bracket):
             return call("list_extract", self.of(tree.this), self._position(tree))
         if isinstance(tree, exp.GenerateSeries) and _is_range(tree):
@@ -228,8 +234,7 @@ class Lowering:
             if isinstance(tree, exp.Anonymous)
             else (self._text.word(tree).lower() if isinstance(tree, exp.Func) else name)
         )
-        hint = did_you_mean(written, [*FUNCTIONS, *AGGREGATE_NAMES.values()])
-        return self._text.error("Q205", tree, f"no function {written!r}{hint}", name=written)
+        return self._text.error("Q205", tree, f"no function {written!r}{nearest(written)}", name=written)
 
     def _parameter(self, tree: exp.Expr) -> Scalar:
         name = tree.name

@@ -17,8 +17,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from dgs.query.duck import unread
 from dgs.query.errors import QueryError, Span
+from dgs.query.sql.sql_dialect import nearest, stopped, unknown_function
 from dgs.query.sql.sql_refusals import refused, statement
 
 KEYWORDS = (
@@ -49,6 +49,9 @@ class SqlText:
             raise self._open_quote() from None
         except ParseError as error:
             raise self._unexpected(error.errors[0]) from None
+        except Exception:  # noqa: BLE001 - the parser has faults of its own, with functions of other dialects
+            self._check_functions(self.text)
+            raise self.error_at("Q101", 0, "it cannot be read", "Write it in DuckDB's dialect.") from None
         if not found:
             raise self.error_at("Q101", 0, "there is no query here", "Write one that begins with `select`.")
         if len(found) > 1:
@@ -61,10 +64,24 @@ class SqlText:
             empty := next((one for one in tree.find_all(exp.Select) if not one.expressions), None)
         ) is not None:
             raise self.error("Q101", empty, "a `select` without columns", "Name them, or write `*`.")
-        stop = unread(self.text)  # sqlglot reads more than DuckDB does, `a,, b` for instance
-        if stop is not None and unread(self._quoted(tree)) is not None:
-            raise self._not_expected(*stop)
+        self._check_dialect(tree)
         return tree
+
+    def _check_dialect(self, tree: exp.Expr) -> None:
+        """Refuse what DuckDB does not read: sqlglot reads more, `a,, b` and functions of other dialects for instance."""
+        stop, text = stopped(self.text), self.text
+        if stop is not None:
+            text = self._quoted(tree)
+            if stopped(text) is not None:
+                raise self._not_expected(*stop)
+        self._check_functions(text)
+
+    def _check_functions(self, text: str) -> None:
+        if (name := unknown_function(text)) is not None:
+            at = self._word(rf"{re.escape(name)}(?=\s*\()", 0)
+            raise QueryError.of(
+                "Q205", f"no function {name!r}{nearest(name)}", "", self.span_at(at), name=name
+            )
 
     def _quoted(self, tree: exp.Expr) -> str:
         """Return the text with the names of columns in quotes: some, such as `at`, are words of DuckDB's."""
