@@ -1,6 +1,6 @@
-"""Spark ingestion as one table: its time beside that of Spark alone, its memory, and the faults that its tests put it through.
+"""Spark as one table: the time of ingestion beside that of Spark alone, its memory, and, with `--all`, all else that is promised of Spark.
 
-    python -m experiments.spark_ingest --events 10000000 --events 100000000 --faults
+    python -m experiments.spark_ingest --events 10000000 --events 100000000 --all
 
 Parquet files go through Spark and an event log into windows of `event_window`, which are checked against NumPy. The time runs from
 the start of the query to the last output, without the start of the session. Spark alone reads the same stream and writes Parquet, or
@@ -40,6 +40,23 @@ WINDOW = 10_000
 FILES = 10
 BATCHES, BATCH_ROWS = 60, 100
 AT_MOST_PARQUET, AT_MOST_NOOP = 1.5, 1.4
+
+OF_FAULTS = (
+    "test_faults.py",
+    "test_task_faults.py",
+    "test_kills.py",
+    "ingest/test_left_out.py",
+    "ingest/test_changed_queries.py",
+)
+OF_SQL = ("data_source/test_run_tables.py", "tables/test_lost_checkpoints.py")
+OTHERS = {
+    "faults, by their tests": ["pytest", "-q", "-m", "not ray", *(str(TESTS / name) for name in OF_FAULTS)],
+    "runs in SQL, by their tests": ["pytest", "-q", *(str(TESTS / name) for name in OF_SQL)],
+    "flights on a cluster, to be verified": ["experiments.spark_cluster"],
+    "flights in tables of lakes after kills, no differences": ["experiments.spark_lakes"],
+    "batch, at least 0.5 x local, 1.6 x local[1]": ["experiments.bench.spark_batch"],
+}
+"""What else is promised of Spark, and what measures or tests it."""
 
 PLAN = """
 version: 1
@@ -107,8 +124,11 @@ class Input:
 def main(
     events: Annotated[list[int] | None, typer.Option(min=10_000, help="Events in all. Repeatable.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Pairs of runs.")] = 3,
-    faults: Annotated[
-        bool, typer.Option("--faults", help="Run the tests of faults as well: some minutes.")
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Faults, SQL, a cluster, tables of lakes and batch as well: half an hour."
+        ),
     ] = False,
 ) -> None:
     """Measure, and print a line for each figure: what it is, its value, and the most that it may be."""
@@ -122,8 +142,8 @@ def main(
             shutil.rmtree(data.directory)
         small = _written(Path(place) / "small", BATCHES * BATCH_ROWS, BATCHES, at_once=1)
         _warm(small, f"{BATCHES} micro-batches of {BATCH_ROWS}, to noop", "noop", AT_MOST_NOOP, repeat)
-    if faults:
-        _tell_faults()
+    for what, command in OTHERS.items() if everything else ():
+        _tell_other(what, command)
 
 
 @contextmanager
@@ -169,13 +189,13 @@ def _peak_mib(process: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
-def _tell_faults() -> None:
-    """Run the tests of faults; print how many failed or were skipped."""
-    files = [str(TESTS / f"test_{name}.py") for name in ("faults", "task_faults", "kills")]
-    more = [str(TESTS / "ingest" / f"test_{name}.py") for name in ("left_out", "changed_queries")]
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not ray", *files, *more]
+def _tell_other(what: str, command: list[str]) -> None:
+    """Run another measurement or tests; print what it says, line by line, of tests the last line."""
+    command = [sys.executable, "-m", *command]
     done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)  # noqa: S603
-    print(f"{'faults, by their tests':58}", done.stdout.splitlines()[-1])
+    lines = done.stdout.splitlines() or done.stderr.splitlines()
+    for line in lines[-1:] if "pytest" in command else lines:
+        print(f"{what:58} {line}", flush=True)
 
 
 def _tell(what: str, value: float, most: float | None = None) -> None:
