@@ -59,6 +59,8 @@ class HostOutputs:
 
     def _open(self, deployment: Deployment) -> None:
         job = deployment.job
+        if not self._workers:
+            return  # such a host closes no epochs, so what its sinks have would never be staged
         generation = self._point.generation
         for name, config in named_sinks(job.sinks):
             if not is_central(config):

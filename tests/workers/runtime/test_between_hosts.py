@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dgs.job.schema import RuntimeConfig, StreamConfig
+from dgs.job.schema import RuntimeConfig, SinkConfig, StreamConfig
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
@@ -17,6 +17,7 @@ from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.observing.figures import RunFigures
 from dgs.workers.protocol.messages import Frame, JoinAnswer, Message, Prepared
+from dgs.workers.recovery.epochs import HostReport
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
@@ -137,3 +138,14 @@ def test_simulated_run_counts_its_frames(job, monkeypatch):
     assert load is not None
     assert (load.frames, sum(load.sent.values())) == (len(sent), sum(sent))
     assert {worker for worker, _ in load.sent} - {""} == {"root", "left", "right"}
+
+
+def test_host_without_workers_ends_with_the_others(job, tmp_path):
+    """Where one leaf has nearly all events, one of two hosts may get all workers; it then writes all that the run has."""
+    sink = SinkConfig.model_validate({"jsonl": {"path": str(tmp_path / "out")}})
+    uneven = replace(job, rates={"a": {INC(0): 9.0}}, sinks=(sink,))
+    (busy,) = set(Deployment(uneven, hosts=2).home.values())
+    engines, _ = worked(uneven)
+    assert engines[busy].final is not None
+    (report,) = (one for one in engines[busy].reports if isinstance(one, HostReport))
+    assert [Path(file.path).name for file in report.files] == [f"part-{busy}.jsonl.partial"]
