@@ -73,7 +73,7 @@ class BadKeyError(TypeError):
         why = "take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register"
         if not _equals_itself(key):
             why = "NaN does not equal itself; take None or a text in its place"
-        elif (problem := next(refused_in(key), None)) is not None:
+        elif (problem := next(refused_in(key), None)) is not None and problem.__hash__ is not None:
             why = f"a {problem.__name__} has no hash in common with equal integers; take str(...) of it, or count whole units"
         super().__init__(f"R02 {shown(key)}, of type {type(key).__name__}, cannot be a key: {why}")
 

@@ -56,7 +56,8 @@ def key_problem(kind: str, key: Key | type) -> str | None:
     found = next(refused_in(key), None)
     if found is None:
         return None
-    return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take str(...) of it, or count whole units; got {key!r}"
+    remedy = "a tuple of its parts" if found.__hash__ is None else "str(...) of it, or count whole units"
+    return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take {remedy}; got {key!r}"
 
 
 def refused_in(key: Key | type) -> Iterator[type]:

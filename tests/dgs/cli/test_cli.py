@@ -121,11 +121,11 @@ def test_explain_says_how_update_folds_and_why(project, dgs):
     assert "  barrier of stream 'barriers': compiled, states are int" in done.out.splitlines()
     text = Path("program.py").read_text()
     Path("program.py").write_text(
-        text.replace("        if event", "        for _ in ():\n            pass\n        if event")
+        text.replace("        if event", "        while state is None:\n            pass\n        if event")
     )
     line = 1 + text[: text.index("        if event")].count("\n")
     done = dgs("explain plan.yaml --set runtime.compile=auto")
-    why = f"  value of stream 'left': interpreted: line {line}: `for _ in ():` is not compiled"
+    why = f"  value of stream 'left': interpreted: line {line}: `while state is None:` is not compiled"
     assert why in done.out.splitlines()
     assert "How update folds" not in dgs("explain plan.yaml").out
 
