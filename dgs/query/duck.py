@@ -71,12 +71,13 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
 @lru_cache(maxsize=4)
 def parsed(text: str) -> dict[str, Any]:
     """Return the tree of a text of SQL as DuckDB reads it, or its `error`; nothing if DuckDB or its JSON is not installed."""
-    try:
-        connection = _connection()
-        import duckdb
+    if find_spec("duckdb") is None:
+        return {}
+    import duckdb
 
-        rows = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()
-    except (QueryError, duckdb.CatalogException):
+    try:
+        rows = _connection().execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()
+    except duckdb.CatalogException:
         return {}
     found: dict[str, Any] = json.loads(rows[0][0])
     return found

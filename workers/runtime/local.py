@@ -86,10 +86,12 @@ def _driven(
                     session.story.write()
         seconds = process.now() - started
     finally:
-        if not checkpoints.is_over:  # the last figures of a run that fails
-            session.observer.take(engine.figures())
-        with lines.prints():
-            engine.close(complete=checkpoints.is_over)
+        try:
+            if not checkpoints.is_over:  # the last figures of a run that fails
+                session.observer.take(engine.figures())
+        finally:
+            with lines.prints():
+                engine.close(complete=checkpoints.is_over)
     figures = session.observer.generation(
         [engine.figures()], checkpoints.last, seconds=seconds, started=started, waited=watchdog.sentences
     )
