@@ -66,8 +66,8 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
 
 
 def host_count(job: Job) -> int:
-    """Return how many hosts to start: as configured, else one per CPU, but never more than there are leaves: all others go with one."""
-    return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan.leaves))
+    """Return how many hosts to start: as configured, else one per CPU, but never more than there are workers."""
+    return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan))
 
 
 def hosts_with_a_place(ray: Any, job: Job, caller: Caller, pool: HostPool | None = None) -> int:

@@ -23,7 +23,7 @@ def test_what_synchronising_takes_scales_the_work_of_our_code_and_nothing_else()
 def test_a_slower_machine_has_greater_costs(monkeypatch):
     class Slow(module.Counting):
         def join(self, left, right):
-            end = time.thread_time() + 2e-3
+            end = time.thread_time() + 8e-3
             while time.thread_time() < end:
                 pass
             return left + right
