@@ -124,7 +124,7 @@ def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
 
 
 def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
-    """Return what closes the blocks of a flow beside other workers: the busiest worker, its seconds and their share of those of the run, and `all`: the seconds of each."""
+    """Return the busiest of the workers that close blocks of a flow, its seconds and their share of the run, and the seconds of `all`."""
     stamped = TagSet.of(*prepared.program.stamps)
     closing = [
         node.id for node in prepared.plan.nodes() if any(tags & stamped for _, tags in node.tags.streams)
@@ -188,12 +188,7 @@ def _reached(launch: Launch, started: float) -> dict[str, Any]:
         return {}
     if last is None or last.began < started - CLOSE or not last.workers:
         return {}
-    return {
-        "events_in": last.events,
-        "outputs": last.outputs,
-        "seconds": last.seconds,
-        "restarts": last.restarts,
-    }
+    return last.reached
 
 
 def error_data(error: BaseException) -> dict[str, Any]:

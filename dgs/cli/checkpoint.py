@@ -35,7 +35,7 @@ class Action(StrEnum):
 
 # fmt: off
 What = Annotated[Action, typer.Argument(
-    help="ls: list them. show: tell all of one. verify: read every file, exit 6 if one is damaged. " "prune: remove all but the newest.",
+    help="ls: list them. show: tell all of one. verify: read every file, exit 6 if one is damaged. prune: remove all but the newest.",
     show_default=False)]
 Directory = Annotated[Path, typer.Argument(metavar="DIR",
     help="The directory of a run, or of its checkpoints.", show_default=False)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,8 +76,7 @@ def explain(
         from dgs.api.preparing import from_file
 
         if query and plan_path.suffix not in (".yaml", ".yml"):
-            asked = asked_of(str(plan_path), lang, tables or [], params or [], require)
-            asked = replace(asked, exact=exact)
+            asked = asked_of(str(plan_path), lang, tables or [], params or [], require, exact=exact)
             _print_query(asked.explained(), as_json=as_json)
             return
         request = from_file(plan_path, given_by_flags(set_values, plan_from, optimizer__name=optimizer))

@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 # fmt: off
 What = Annotated[Action, typer.Argument(
-    help="ls: list the streams. show: check and list every segment. close: mark the end of the streams. " "truncate: delete what no kept checkpoint of a run needs.",
+    help="ls: list the streams. show: check and list every segment. close: mark the end of the streams. truncate: delete what no kept checkpoint of a run needs.",
     show_default=False)]
 Directory = Annotated[Path, typer.Argument(metavar="DIR | RUN_DIR | PLAN",
     help="The directory of the log; for truncate that of a run, or the plan.yaml whose newest run is meant.",

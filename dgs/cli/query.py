@@ -90,8 +90,8 @@ def query(
         if repl or text is None:
             _converse(text, lang, tables or [], params or [], is_asked=repl)
             return
-        asked = asked_of(text, lang, tables or [], params or [], require)
-        asked = replace(asked, rules=tuple(rules or ()), exact=exact)
+        asked = asked_of(text, lang, tables or [], params or [], require, exact=exact)
+        asked = replace(asked, rules=tuple(rules or ()))
         if emit is not None:
             _emit(asked, emit, output)
             return
@@ -103,7 +103,15 @@ def query(
             _compare(asked, rows, tolerance)
 
 
-def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], require: str | None) -> Asked:
+def asked_of(
+    text: str,
+    lang: str | None,
+    tables: list[str],
+    params: list[str],
+    require: str | None,
+    *,
+    exact: bool = False,
+) -> Asked:
     """Return the query over the tables that are given and the files that it names. Raises UsageError, QueryError, and what reading the files raises."""
     from dgs.api.queries.asking import Asked
     from dgs.errors import UsageError
@@ -122,6 +130,7 @@ def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], 
         name=None if file is None else str(file),
         params=values,
         require=None if require is None else CLASSES[require],
+        exact=exact,
     )
 
 

@@ -37,7 +37,7 @@ What = Annotated[Action, typer.Argument(
     help="ls: list the runs. show: what one run did. prune: remove old runs, their outputs and checkpoints in the run directory.",
     show_default=False)]
 Target = Annotated[str | None, typer.Argument(metavar="DIR | RUN | PLAN",
-    help="For ls and prune the directory of the plan files (default: here); for show the run, its directory or the plan.yaml " "(default: the newest run here).",
+    help="For ls and prune the directory of the plan files (default: here); for show the run, its directory or the plan.yaml (default: the newest run here).",
     show_default=False)]
 Status = Annotated[list[str] | None, typer.Option("--status", metavar="STATUS",
     help="Only runs that are so, such as failed. Repeatable.")]
@@ -106,7 +106,7 @@ class Listed:
     @classmethod
     def of(cls, run: KnownRun) -> Listed:
         """Return what is known of a run."""
-        results, figures = run.directory.results(), _last_figures(run)
+        known = _last_figures(run) | run.directory.results()
         plan = run.directory.of
         return cls(
             run,
@@ -114,11 +114,7 @@ class Listed:
             run.name if plan is None else show_path(plan),
             run.status,
             float(run.about.get("started", 0.0)),
-            results.get("seconds", figures.get("seconds")),
-            results.get("events_in", figures.get("events")),
-            results.get("outputs", figures.get("outputs")),
-            results.get("restarts", figures.get("restarts")),
-            results.get("verified"),
+            *(known.get(name) for name in ("seconds", "events_in", "outputs", "restarts", "verified")),
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -132,15 +128,9 @@ def _last_figures(run: KnownRun) -> dict[str, Any]:
     from dgs.observe import newest
 
     try:
-        last = newest(run.directory.path)
+        return newest(run.directory.path).reached
     except DgsError:
         return {}
-    return {
-        "seconds": last.seconds,
-        "events": last.events,
-        "outputs": last.outputs,
-        "restarts": last.restarts,
-    }
 
 
 def _directory(target: str | None) -> Path:

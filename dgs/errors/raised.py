@@ -1,4 +1,4 @@
-"""What user code raises: any exception, also one that would end the process, and how those of ours are told from it.
+"""Exceptions of user code: any class, also one that would end the process. `is_ours` tells our own interruptions from them.
 
 `except RAISED as error: if is_ours(error): raise` is how a call of user code begins its error.
 

@@ -287,7 +287,7 @@ class Wrong(Step):
 
     @property
     def label(self) -> str:
-        """What the user wrote."""
+        """The name of the step in messages: the call as the user wrote it."""
         return self.called
 
 

@@ -135,7 +135,7 @@ def traffic(
 
 
 class _Cuts:
-    """How often the lanes of a worker, and of those above it, cut each other. Lanes with the same tags are looked at together."""
+    """Rates at which the lanes of a worker, and of those above it, cut each other. Lanes with the same tags are looked at together."""
 
     def __init__(self, lanes: Iterable[_Owned], between: Between) -> None:
         self._between = between

@@ -242,6 +242,12 @@ class RunFigures:
         return self.phase in OVER
 
     @property
+    def reached(self) -> dict[str, float]:
+        """How far the run got, in the words of results.json."""
+        counts = {"events_in": self.events, "outputs": self.outputs, "restarts": self.restarts}
+        return {**counts, "seconds": self.seconds}
+
+    @property
     def starved_reads(self) -> int:
         """The reads of all hosts while a buffer was full."""
         return sum(host.starved_reads for host in self.hosts.values())

@@ -1,4 +1,4 @@
-"""What a program prints and logs on a host: lines for the log of the run, so many a second, the rest only counted.
+"""The lines that a program prints and logs on a host, for the log of the run: so many a second, the rest only counted.
 
 Terminals and handlers get what they would get without it. `prints` is for the code that calls the program, since what dgs itself prints is
 not the program's. `logs` takes records of all loggers but those of dgs. Where nobody has set up logging, it takes them from INFO on, and

@@ -38,14 +38,12 @@ class Mailbox:
         self._heads = dict.fromkeys(self.own, END)
         self._requests: deque[JoinRequest] = deque()
         self._answered = 0  # how many requests of the first entry have been taken
-        self._asked = dict.fromkeys(
-            ordered, END
-        )  # the key of the first join request of an ancestor's lane that waits here
+        # For an ancestor's lane, the key of its first join request that waits here.
+        self._asked = dict.fromkeys(ordered, END)
         self._groups = _groups(self.own, ordered)
         self.nbytes = 0
-        self.moved = set(
-            self._frontier
-        )  # lanes that something came to or was taken from; a parent empties it when it relays
+        # The lanes that something came to or was taken from. A worker with children empties it when it relays.
+        self.moved = set(self._frontier)
         self._validated: dict[int, tuple[OrderKey, OrderKey]] = {}
 
     def offer(self, lane: int, batch: EventBatch) -> None:

@@ -86,13 +86,18 @@ def _driven(
                     session.story.write()
         seconds = process.now() - started
     finally:
-        try:
-            if not checkpoints.is_over:  # the last figures of a run that fails
-                session.observer.take(engine.figures())
-        finally:
-            with lines.prints():
-                engine.close(complete=checkpoints.is_over)
+        _close(engine, session, lines, is_over=checkpoints.is_over)
     figures = session.observer.generation(
         [engine.figures()], checkpoints.last, seconds=seconds, started=started, waited=watchdog.sentences
     )
     return Ended(None if engine.final is None else engine.final.state, figures, request)
+
+
+def _close(engine: Engine, session: Session, lines: ProgramLines, *, is_over: bool) -> None:
+    """Close the engine. Of a run that does not come to its end, first take the last figures."""
+    try:
+        if not is_over:
+            session.observer.take(engine.figures())
+    finally:
+        with lines.prints():
+            engine.close(complete=is_over)

@@ -1,4 +1,4 @@
-"""What DuckDB would not read of a text that sqlglot reads: its parser stops, or a function is none of its own.
+"""A check of SQL by DuckDB's own parser and list of functions, since sqlglot reads texts that DuckDB does not.
 
 >>> stopped("select a,, b from t")
 (9, ',')

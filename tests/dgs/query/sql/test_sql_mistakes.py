@@ -7,11 +7,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dgs.query import duck
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
 from dgs.query.relation import Source
 from dgs.query.split import split
 from dgs.query.sql import relation
+from dgs.query.sql.sql_dialect import FREQUENT, OWN
 from dgs.query.types import BOOL, FLOAT, INT, TEXT, Schema, list_of
 from tests.dgs.query.sql.test_sql_answers import QUERIES, ROWS, SCHEMAS
 
@@ -154,3 +156,8 @@ def test_what_duckdb_does_not_read_is_a_mistake_here(queries):
         except duckdb.Error as error:
             read_too_generously.append((text, str(error).partition("\n")[0]))
     assert read_too_generously == []
+
+
+def test_functions_that_are_known_without_asking_duckdb_are_its_own():
+    assert not FREQUENT - duck.function_names()
+    assert not OWN & duck.function_names()
