@@ -11,23 +11,23 @@ WorkerState = Literal["working", "waiting", "held", "idle"]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A worker of a plan, and where it runs. `parent`: its position in the plan, None for the root."""
+    """A worker of a plan. `parent`: its position in the plan, None for the root."""
 
     name: str
     parent: int | None
-    host: str = ""
     tags: str = ""
     lanes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerNow:
-    """A worker at one moment. Rates are per second; `busy` and `blocked` are parts of its time.
+    """A worker at one moment. Rates are per second; `busy` and `blocked` are parts of its time. `host`: empty before it has reported.
 
     `waits_for`: the stream or the worker that it waits for, for `waited` seconds by now.
     """
 
     state: WorkerState
+    host: str = ""
     rate: float = 0.0
     events: int = 0
     synchronisations: float = 0.0
@@ -76,7 +76,7 @@ class Moment:
     """A run at one moment, `at` seconds after it began. `sentence`: what holds it back; `more`: the numbers to that.
 
     `plan`: the position of its plan in `Seen.plans`. `cause`: the stream or worker that holds the run back, empty if nothing does.
-    `chain`: the workers that wait for it.
+    `chain`: the workers that wait for it. `hosts`: on how many the plan runs, 0 if that is not known.
     """
 
     at: float
@@ -87,6 +87,7 @@ class Moment:
     rate: float
     events: int
     outputs: int
+    hosts: int
     workers: tuple[WorkerNow, ...]
     streams: tuple[StreamNow, ...]
     sinks: tuple[SinkNow, ...] = ()

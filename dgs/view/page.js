@@ -74,7 +74,7 @@ function describe() {
   if (!worker) return;
   const value = (name) => scene[`w${chosen}.${name}`] || "-";
   byId("worker-name").textContent = `Worker ${worker.name}`;
-  const facts = [["is", value("state")], ["host", worker.host || "-"], ["tags", worker.tags || "none: it forks and joins"], ["lanes", worker.lanes || "-"],
+  const facts = [["is", value("state")], ["host", value("host")], ["tags", worker.tags || "none: it forks and joins"], ["lanes", worker.lanes || "-"],
     ["events", value("rate")], ["synchronisations", value("syncs")], ["busy", value("busy")], ["waits", value("blocked")], ["holds", `${value("held")} events`]];
   fill(byId("worker-facts"), facts.flatMap(([name, text]) => [made("dt", name), made("dd", text)]));
   fill(byId("worker-story"), storyOf(chosen).map((line) => made("li", line)));

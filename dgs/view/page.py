@@ -91,7 +91,6 @@ def shape_of(seen: Seen) -> str:
 def _as_data(worker: Placed, most: int) -> dict[str, str]:
     return {
         "name": clean(worker.name),
-        "host": clean(worker.host),
         "tags": clean(worker.tags, most),
         "lanes": clean(worker.lanes, most),
     }

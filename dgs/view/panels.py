@@ -59,7 +59,9 @@ def header(seen: Seen, scene: Scene) -> Markup:
     parts = [
         element("h1", clean(seen.name)),
         element("span", status, class_=scene.get("status@class", f"status {status}"), data_s="status"),
-        element("p", clean(seen.about), class_="dim"),
+        element(
+            "p", element("span", scene.get("size", ""), data_s="size"), clean(seen.about), class_="dim about"
+        ),
         element("p", "", id="connection", class_="notice", role="status"),
     ]
     notice = [element("p", clean(seen.note, 1000), class_="notice")] if seen.note else []
@@ -243,7 +245,7 @@ def _row(place: int, worker: Placed, scene: Scene) -> Markup:
     button = element("button", clean(worker.name, 40), type="button", data_w=str(place))
     cells = [
         element("td", button),
-        element("td", clean(worker.host, 40)),
+        _slot("td", scene, f"w{place}.host"),
         element("td", clean(worker.tags, 80)),
         *(_slot("td", scene, f"w{place}.{slot}", class_="number") for slot in _NUMBERS.values()),
         _slot("td", scene, f"w{place}.state"),

@@ -114,14 +114,7 @@ class RunView:
 
     def _about(self, began: float) -> str:
         when = f"began {datetime.fromtimestamp(began, UTC):%d %b %Y %H:%M:%S} UTC" if began else ""
-        last = self._last
-        hosts = 0 if last is None else len({worker.host for worker in last.workers.values()})
-        size = (
-            ""
-            if last is None or not last.workers
-            else f"{plural(len(last.workers), 'worker')} on {plural(hosts, 'host')}"
-        )
-        return " · ".join(part for part in (size, f"run {self._directory.path.name}", when) if part)
+        return " · ".join(part for part in (f"run {self._directory.path.name}", when) if part)
 
 
 def _spread(found: list[RunFigures], most: int) -> list[RunFigures]:
@@ -151,7 +144,6 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
             Placed(
                 str(node.get("id", f"w{len(workers)}")),
                 parent,
-                "",
                 _summary(tags),
                 "; ".join(f"{k}: {v}" for k, v in tags.items()),
             )
@@ -210,18 +202,21 @@ def _without_figures(seen: Seen, results: Mapping[str, Any], plans: list[Plan]) 
         if results
         else "It has left no results either."
     )
-    if seen.status == "running":
-        numbers = "They come about a second after its work has begun."
+    status, sentence = seen.status, f"This run is {seen.status} and has no figures."
+    if status == "running":
+        status, sentence = "starting", "The run is starting."
+        numbers = "Its figures come about a second after its work has begun."
     problem = problem_of(results)
     moment = Moment(
         at=float(took),
-        status=seen.status,
-        sentence=f"This run is {seen.status} and has no figures{' yet' if seen.status == 'running' else ''}.",
+        status=status,
+        sentence=sentence,
         more=f"{problem} {numbers}".strip(),
         plan=0,
         rate=float(results.get("throughput_eps") or 0.0),
         events=int(events),
         outputs=int(outputs),
+        hosts=0,
         workers=tuple(WorkerNow("idle") for _ in plan),
         streams=(),
         restarts=int(results.get("restarts") or 0),

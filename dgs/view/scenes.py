@@ -75,6 +75,9 @@ def _head(moment: Moment) -> Scene:
         if moment.epoch is None
         else f"epoch {moment.epoch}, {plural(moment.restarts, 'restart')}",
         "between": clean(moment.between_hosts),
+        "size": f"{plural(len(moment.workers), 'worker')} on {plural(moment.hosts, 'host')} · "
+        if moment.hosts
+        else "",
     }
 
 

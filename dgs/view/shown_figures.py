@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from dgs.observe import RunFigures, WorkerFigures, blame
+from dgs.observe import RunFigures, blame
 from dgs.view.moments import Happening, Moment, Placed, Seen
 from dgs.view.pictures.texts import count, plural, seconds, share, size
 from dgs.view.sentences import ENDED, GOING_ON, sentences
@@ -101,6 +100,7 @@ class Shown:
             rate=step.rate,
             events=figures.events,
             outputs=figures.outputs,
+            hosts=step.hosts,
             workers=workers,
             streams=step.streams("" if cause is None else cause.stream or ""),
             sinks=step.sinks(),
@@ -123,15 +123,20 @@ class Shown:
         return share(part) + (f", {seconds(left)} left" if left and part < 1 else "")
 
     def _plan_of(self, figures: RunFigures) -> int:
-        """Return the position of the plan of these figures; an unknown one becomes a plan of one level."""
+        """Return the position of the plan of these figures; an unknown one becomes a plan of one level.
+
+        The first figures lack the workers of the hosts that have not reported yet.
+        """
         wanted = frozenset(figures.workers)
-        for place in reversed(range(len(self._plans))):
-            if _names(self._plans[place]) == wanted or not wanted:
-                self._plans[place] = _on_hosts(self._plans[place], figures.workers)
-                return place
-        root = next(iter(figures.workers), "?")
-        rest = [Placed(name, 0, str(worker.host)) for name, worker in figures.workers.items() if name != root]
-        self._plans.append((Placed(root, None), *rest))
+        names = [frozenset(worker.name for worker in plan) for plan in self._plans]
+        newest_first = range(len(names) - 1, -1, -1)
+        found = [i for i in newest_first if names[i] == wanted] or [
+            i for i in newest_first if names[i] >= wanted
+        ]
+        if found:
+            return found[0]
+        root, *rest = figures.workers or ["?"]
+        self._plans.append((Placed(root, None), *(Placed(name, 0) for name in rest)))
         return len(self._plans) - 1
 
     def _note_restarts(self, figures: RunFigures) -> None:
@@ -160,17 +165,5 @@ class Shown:
             self._happenings.append(Happening(figures.t - self._began, "switch", text))
 
 
-def _names(plan: Sequence[Placed]) -> frozenset[str]:
-    return frozenset(worker.name for worker in plan)
-
-
 def _shape(plan: Sequence[Placed]) -> list[tuple[str, int | None, str]]:
     return [(worker.name, worker.parent, worker.lanes) for worker in plan]
-
-
-def _on_hosts(plan: tuple[Placed, ...], workers: Mapping[str, WorkerFigures]) -> tuple[Placed, ...]:
-    found = [workers.get(worker.name) for worker in plan]
-    return tuple(
-        worker if now is None else replace(worker, host=str(now.host))
-        for worker, now in zip(plan, found, strict=True)
-    )

