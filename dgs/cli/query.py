@@ -98,7 +98,7 @@ def query(
         for error in asked.script.refused:
             say(f"dgs: a statement is left out: {error}")
         rows = _answers(asked, on, answer, verify=verify)
-        _show(asked, rows, output, as_json=as_json)
+        _show(asked, rows, output, is_timed=answer != "end", as_json=as_json)
         if verify:
             _compare(asked, rows, tolerance)
 
@@ -198,9 +198,11 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
     return on_dgs(asked, when)
 
 
-def _show(asked: Asked, answers: Answers, output: Path | None, *, as_json: bool) -> None:
+def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool, as_json: bool) -> None:
+    """Print the answers, or write them: each output of several into a file of its own, with its name before the extension."""
     from dgs.api.queries.answer_files import write_rows
-    from dgs.query.types import plain
+    from dgs.errors import UsageError
+    from dgs.query.types import INT, Schema, plain
 
     if asked.lang == "pig" and output is None and not as_json:
         from dgs.api.queries.pig_files import pig_program, put_out
@@ -211,16 +213,26 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, as_json: bool)
         for line in put_out(program, answers):
             print(line)
         return
+    added = (("at", INT),) if is_timed else ()
+    has_many = len(asked.outputs) > 1
     for name, relation in asked.outputs:
-        schema = relation.schema
+        if is_timed and "at" in relation.schema:
+            raise UsageError(
+                message="--answer puts the time of each answer into a column 'at': give the column 'at' of the query another name"
+            )
+        schema = Schema(added + relation.schema.fields)
         rows = [tuple(map(plain, row, schema.types)) for row in answers[name]]
         if output is not None:
-            write_rows(output, rows, schema)
-            say(f"dgs: {len(rows)} rows are in {output}")
+            place = output.with_stem(f"{output.stem}.{name}") if has_many else output
+            write_rows(place, rows, schema)
+            say(f"dgs: {len(rows)} rows are in {place}")
         elif as_json:
+            label = {"output": name} if has_many else {}
             for row in rows:
-                print_json(dict(zip(schema.names, row, strict=True)))
+                print_json(label | dict(zip(schema.names, row, strict=True)))
         else:
+            if has_many:
+                print(f"{name}:")
             print_table(schema.names, rows)
 
 

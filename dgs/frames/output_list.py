@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,6 +39,12 @@ class Outputs(list[Value]):
         self._order = _order(batches).tolist()
         values = [value for batch in batches for value in batch.to_list()]
         super().__init__(values[i] for i in self._order)
+
+    @cached_property
+    def ts(self) -> list[int]:
+        """The times of the events that gave the values, one for each."""
+        found = [t for batch in self._batches for t in batch.ts.tolist()]
+        return [found[i] for i in self._order]
 
     def to_arrow(self) -> Any:
         """Return the outputs as an Arrow table: ts, stream, kind, key, and the value.
@@ -82,10 +89,9 @@ class Outputs(list[Value]):
 
         order, values = self._order[:count], self[:count]
         tags = [tag for batch in self._batches for tag in batch.tag_list()]
-        ts = [t for batch in self._batches for t in batch.ts.tolist()]
         streams = [batch.stream for batch in self._batches for _ in range(len(batch))]
         table = {
-            "ts": pa.array([ts[i] for i in order], pa.int64()),
+            "ts": pa.array(self.ts[:count], pa.int64()),
             "stream": pa.array([streams[i] for i in order], pa.string()),
             "kind": pa.array([tags[i].kind for i in order], pa.string()),
             "key": _arrow_keys([tags[i].key for i in order]),

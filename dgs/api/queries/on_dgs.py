@@ -16,7 +16,7 @@ from dgs.model.tags import Tag
 def on_dgs(asked: Asked, when: str) -> Answers:
     """Return the rows of each output, of all answers one after the other. `when`: `end`, or `every=N` of the times of the rows.
 
-    Raises UsageError, QueryError, and what a run raises.
+    Of several answers, each row begins with the time of its answer. Raises UsageError, QueryError, and what a run raises.
     """
     from dgs.api import run
     from dgs.query.rewrite import rewritten
@@ -40,10 +40,10 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     outputs = run(program, streams=streams, runtime="local").outputs
     schemas = {name: relation.schema for name, relation in asked.outputs}
     found: Answers = {name: [] for name in schemas}
-    for record in outputs:
+    for record, ts in zip(outputs, outputs.ts, strict=True):
         name = record["output"] if len(schemas) > 1 else next(iter(schemas))
-        fields = schemas[name].fields
-        found[name].append(tuple(conform(record[column], of) for column, of in fields))
+        row = tuple(conform(record[column], of) for column, of in schemas[name].fields)
+        found[name].append(row if when == "end" else (ts, *row))
     return found
 
 

@@ -260,7 +260,39 @@ def test_answers_come_while_rows_do(flights, dgs):
     done = dgs(
         "query 'select count(*) n from flights' --from flights=flights.csv --on dgs --answer every=2 --json"
     )
-    assert [json.loads(line)["n"] for line in done.out.splitlines()] == [3, 4]
+    assert [json.loads(line) for line in done.out.splitlines()] == [{"at": 2, "n": 3}, {"at": 3, "n": 4}]
+
+
+def test_the_time_of_an_answer_takes_the_place_of_no_column(flights, dgs):
+    done = dgs("query 'select count(*) as at from flights' --from flights=flights.csv --on dgs --answer every=2")
+    assert (done.code, done.out, "another name" in done.err) == (2, "", True)
+
+
+TWO = """\
+words = LOAD 'words.txt' AS (word:chararray);
+by = GROUP words BY word;
+counted = FOREACH by GENERATE group, COUNT(words) AS n;
+everything = GROUP words ALL;
+first = FOREACH everything GENERATE MIN(words.word) AS word;
+DUMP counted;
+DUMP first;
+"""
+
+
+@pytest.mark.parametrize("place", ["local", "dgs"])
+def test_each_of_several_outputs_is_named_and_has_a_file_of_its_own(project, dgs, place):
+    (project / "words.txt").write_text("b\na\nb\n")
+    (project / "two.pig").write_text(TWO)
+    assert dgs(f"query two.pig --on {place} -o rows.jsonl").code == 0
+    counted = [json.loads(line) for line in (project / "rows.counted.jsonl").read_text().splitlines()]
+    first = [json.loads(line) for line in (project / "rows.first.jsonl").read_text().splitlines()]
+    assert sorted(row["n"] for row in counted) == [1, 2]
+    assert first == [{"word": "a"}]
+    assert not (project / "rows.jsonl").exists()
+    printed = [json.loads(line) for line in dgs(f"query two.pig --on {place} --json").out.splitlines()]
+    assert [{"output": "first", **row} for row in first] == [
+        row for row in printed if row["output"] == "first"
+    ]
 
 
 def test_answer_needs_dgs(flights, dgs):
