@@ -264,7 +264,9 @@ def test_answers_come_while_rows_do(flights, dgs):
 
 
 def test_the_time_of_an_answer_takes_the_place_of_no_column(flights, dgs):
-    done = dgs("query 'select count(*) as at from flights' --from flights=flights.csv --on dgs --answer every=2")
+    done = dgs(
+        "query 'select count(*) as at from flights' --from flights=flights.csv --on dgs --answer every=2"
+    )
     assert (done.code, done.out, "another name" in done.err) == (2, "", True)
 
 
