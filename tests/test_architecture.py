@@ -74,7 +74,6 @@ WALL_CLOCK = {
 
 HOMES = {
     "narwhals": re.compile(r"dgs/frames/"),
-    "networkx": re.compile(r"planner/"),
     "ray": re.compile(r"workers/ray_runtime/"),
     "zmq": re.compile(r"workers/transport/zeromq\.py"),
     "msgpack": re.compile(r"dgs/codec/"),
@@ -517,7 +516,6 @@ def test_import_dgs_loads_nothing_heavy():
         "pyarrow",
         "ray",
         "pyspark",
-        "networkx",
         "pydantic",
         "msgpack",
         "pandas",
@@ -534,20 +532,25 @@ def test_import_of_the_model_needs_neither_planner_nor_runtimes():
         "import sys, dgs\nfor name in dgs.__all__:\n    name in ('Run', 'check', 'query', 'replan', 'resume', 'run', 'stop') or getattr(dgs, name)\n"
         "print(*sys.modules)"
     )
-    assert not {"ray", "pyspark", "networkx", "pydantic"} & set(loaded)
+    assert not {"ray", "pyspark", "pydantic"} & set(loaded)
     assert not {"dgs.planner", "dgs.workers", "dgs.spark_bridge"} & set(loaded)
 
 
-def test_import_of_the_local_runtime_does_not_load_ray():
-    loaded = python("import sys, dgs.api, dgs.workers.runtime.local\nprint(*sys.modules)")
-    assert not {"ray", "pyspark"} & set(loaded)
+def test_a_local_run_of_a_program_loads_neither_other_runtimes_nor_flows():
+    program = "ProgramConfig(ref='experiments.event_window.program:EventWindow'), Path()"
+    loaded = python(
+        "import sys, dgs.api, dgs.workers.runtime.local\nfrom pathlib import Path\nfrom dgs.job.schema import ProgramConfig\n"
+        f"from dgs.job.loading import load_program\nload_program({program})\nprint(*sys.modules)"
+    )
+    assert "experiments.event_window.program" in loaded
+    assert not {"ray", "pyspark", "networkx", "asyncio", "dgs.flow", "dgs.pico"} & set(loaded)
 
 
 def test_import_of_the_log_writer_loads_what_it_needs():
     """Each of the five Python processes that Spark starts for a first query pays for it."""
     loaded = python("import sys, dgs.spark_bridge.data_source.log_writer\nprint(*sys.modules)")
     assert "dgs.spark_bridge.data_source.log_writer" in loaded
-    assert not {"ray", "networkx", "pydantic", "pandas", "typer", "ruamel"} & set(loaded)
+    assert not {"ray", "pydantic", "pandas", "typer", "ruamel"} & set(loaded)
 
 
 def test_public_names_are_exactly_these():

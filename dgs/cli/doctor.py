@@ -17,7 +17,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,7 +26,7 @@ from dgs.cli.options import AsJson, Debug
 from dgs.cli.reporting import print_json, reporting, say
 from dgs.errors import JavaMissingError
 
-CORE = ("numpy", "pyarrow", "networkx", "msgpack", "pydantic", "typer", "rich", "ruamel.yaml")
+CORE = ("numpy", "pyarrow", "msgpack", "pydantic", "typer", "rich", "ruamel.yaml")
 OPTIONAL = {
     "ray": "for `--runtime ray`: pip install 'dgs[ray]'",
     "pyzmq": "for Ray processes that talk directly: pip install 'dgs[ray]'",
@@ -130,6 +129,8 @@ def as_text(checks: Sequence[Check]) -> str:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

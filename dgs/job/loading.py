@@ -38,16 +38,16 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
 
     Raises ProgramImportError, with the user's traceback as `trace`, and FlowError.
     """
+    found = load_callable(config.ref, base_dir)
+    is_class = isinstance(found, type) and issubclass(found, Program)  # the usual case imports no flows
+    made = _made(config.ref, found, config.args) if is_class else _named(config, found)
+    if isinstance(made, Program):
+        return made
     from dgs.flow.definition import Flow
 
-    found = load_callable(config.ref, base_dir)
-    made = _named(config, found)
     if isinstance(made, Flow):
         return made.compiled(classes=config.classes or 64).running()
-    if not isinstance(made, Program):
-        verb = "is" if made is found else "makes"
-        raise _failure(config.ref, f"it {verb} {_kind_of(made)}, not a dgs.Program")
-    return made
+    raise _failure(config.ref, f"it {'is' if made is found else 'makes'} {_kind_of(made)}, not a dgs.Program")
 
 
 def load_flow(config: ProgramConfig, base_dir: Path) -> Flow:

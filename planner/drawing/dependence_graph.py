@@ -59,9 +59,8 @@ def _edges(program: Program, tags: Sequence[Atom]) -> list[tuple[int, int]]:
     if len(tags) > MAX_VERTICES:
         message = f"the dependence graph of {len(tags)} implementation tags cannot be drawn readably (at most {MAX_VERTICES})"
         raise UsageError(message=message)
-    graph = DependenceGraph(tags, program.dependence).to_networkx()
     loops = [(i, i) for i, atom in enumerate(tags) if program.dependence.between(atom.tags, atom.tags)]
-    return sorted([*((min(a, b), max(a, b)) for a, b in graph.edges), *loops])
+    return sorted([*DependenceGraph(tags, program.dependence).edges(), *loops])
 
 
 def _name(atom: Atom) -> str:

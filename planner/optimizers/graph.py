@@ -10,15 +10,13 @@ its neighbours are all members of the hubs it asks. Only predicates are evaluate
 >>> graph = DependenceGraph(vertices, Dependence((BARRIER, VALUE, ALWAYS)))
 >>> graph.components([0, 1]), graph.components([0, 1, 2])
 ([[0], [1]], [[0, 1, 2]])
->>> sorted(graph.to_networkx().edges)
+>>> graph.edges()
 [(0, 2), (1, 2)]
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-
-import networkx as nx
 
 from dgs.model.dependence import SAME_KEY, Dependence, Rule, When
 from dgs.model.key_sets import key_class
@@ -86,12 +84,9 @@ class DependenceGraph:
             groups.setdefault(parts.find(i), []).append(i)
         return list(groups.values())
 
-    def to_networkx(self) -> nx.Graph:
-        """Return the explicit graph, for drawings and reference algorithms on small instances."""
-        graph: nx.Graph = nx.Graph()
-        graph.add_nodes_from((i, {"atom": atom}) for i, atom in enumerate(self.atoms))
-        graph.add_edges_from((i, j) for i in range(len(self.atoms)) for j in self.neighbours(i) if i < j)
-        return graph
+    def edges(self) -> list[tuple[int, int]]:
+        """Return the explicit edges in order, for drawings and reference algorithms on small instances."""
+        return [(i, j) for i in range(len(self.atoms)) for j in sorted(self.neighbours(i)) if i < j]
 
     def _hub(self, name: Hub) -> int:
         return self._numbers.setdefault(name, len(self._numbers))

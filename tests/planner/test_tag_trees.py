@@ -138,7 +138,7 @@ def test_rates_of_atoms_add_up():
 
 def test_edges_of_hash_classes_miss_no_dependence():
     found = atoms(join_topology(), Join(), classes=4)
-    graph = DependenceGraph(found, Join().dependence).to_networkx()
+    edges = set(DependenceGraph(found, Join().dependence).edges())
     for i, a in enumerate(found):
         for j, b in enumerate(found[:i]):
-            assert graph.has_edge(i, j) == Join().dependence.between(a.tags, b.tags), (str(a), str(b))
+            assert ((j, i) in edges) == Join().dependence.between(a.tags, b.tags), (str(a), str(b))

@@ -14,7 +14,7 @@ import pytest
 from dgs.job.document import parse
 from dgs.job.schema import PlanFile
 
-HEAVY = ("numpy", "pyarrow", "networkx", "pydantic", "ruamel", "ray", "pyspark", "rich", "msgpack")
+HEAVY = ("numpy", "pyarrow", "pydantic", "ruamel", "ray", "pyspark", "rich", "msgpack")
 
 
 def test_help_imports_nothing_heavy_and_is_quick():

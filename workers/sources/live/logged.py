@@ -8,7 +8,7 @@ PosixPath('job/logs')
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs.errors import MissingInputError
 from dgs.job.schema import SocketSource, StreamConfig
@@ -17,9 +17,11 @@ from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.decisions import HEARTBEATS
 from dgs.workers.sources.live.log import LogArrivals
-from dgs.workers.sources.live.socket_source import SocketArrivals
 from dgs.workers.sources.shaping.mapping import Mapping
 from dgs.workers.storage.record_file import RecordReader
+
+if TYPE_CHECKING:
+    from dgs.workers.sources.live.socket_source import SocketArrivals
 
 LOGGED = ("log", "socket", "spark")
 """Kinds of sources that are read from an event log."""
@@ -54,6 +56,8 @@ def logged(
     skip_to = reading.skip_to if config.on_disorder == "error" else reading.allow_deleted
     if not listen or not isinstance(details, SocketSource):
         return reading, Origin(reading.describe, skip_to)
+    from dgs.workers.sources.live.socket_source import SocketArrivals
+
     port = SocketArrivals(details, path, reading, mapping, drops_malformed=is_lenient)
     return port, Origin(port.describe, skip_to, lambda: port.refused)
 
