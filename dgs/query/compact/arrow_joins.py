@@ -21,6 +21,28 @@ from dgs.query.compact.number_runs import codes_of
 Places = npt.NDArray[np.int64]
 
 
+class Known:
+    """The partners of rows, which are those of before while the keys are the same arrays: most rows that come have a known key."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._keys: list[pa.Array] = []
+        self._pairs: tuple[Places, Places] | None = None
+
+    def partners(self, keys: Sequence[tuple[pa.Array, pa.Array]]) -> tuple[Places, Places] | None:
+        """Return `partners` of keys."""
+        arrays = [one for pair in keys for one in pair]
+        if not self._keys or list(map(_memory, arrays)) != list(map(_memory, self._keys)):
+            self._pairs = partners(keys, self._most)
+            self._keys = arrays  # while they are here, no other array is in their place
+        return self._pairs
+
+
+def _memory(array: pa.Array) -> tuple[int, ...]:
+    """Return where the values of an array are."""
+    return (len(array), array.offset, *(0 if one is None else one.address for one in array.buffers()))
+
+
 def partners(keys: Sequence[tuple[pa.Array, pa.Array]], most: int) -> tuple[Places, Places] | None:
     """Return the places of left and of right rows whose keys are all equal, as pairs by the left one. Null equals nothing.
 

@@ -21,10 +21,11 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from dgs.query.aggregates import Aggregate
-from dgs.query.compact.arrow_joins import Places, partners
-from dgs.query.compact.arrow_rows import arrow_schema
+from dgs.query.compact.arrow_joins import Known, Places
+from dgs.query.compact.arrow_rows import arrow_schema, whole
 from dgs.query.compact.arrow_scalars import (
     FLAT,
+    POOL,
     Form,
     NotInArrow,
     Values,
@@ -112,11 +113,7 @@ def _source(node: Source, orders: Mapping[str, Names]) -> Step:
     if node.rows is not None:
         raise NotInArrow
     name, order = node.name, orders.get(node.name, ())
-    return lambda tables: Rows(len(tables[name]), lambda one: _whole(tables[name][one]), order)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return lambda tables: Rows(len(tables[name]), lambda one: whole(tables[name][one]), order)
 
 
 def _map(node: Map, orders: Mapping[str, Names]) -> Step:
@@ -215,6 +212,8 @@ def _join(node: Join, orders: Mapping[str, Names]) -> Step:
     if any(one.kind != other.kind or one.kind in ("float64", "null") for one, other in keys):
         raise NotInArrow
 
+    known = Known(MOST_PAIRS)
+
     def step(tables: Tables) -> Rows:
         one, other = left(tables), right(tables)
         pairs = None
@@ -223,7 +222,7 @@ def _join(node: Join, orders: Mapping[str, Names]) -> Step:
                 (array_of(key.values(one), one.count), array_of(partner.values(other), other.count))
                 for key, partner in keys
             ]
-            pairs = partners(arrays, MOST_PAIRS)
+            pairs = known.partners(arrays)
         if pairs is None:
             raise NotInArrow
         if node.how != "inner":
@@ -245,7 +244,7 @@ def _taking(places: Places, count: int) -> Callable[[pa.Array], pa.Array]:
     if len(places) == count and (not count or (places[0] == 0 and (places[1:] - places[:-1] == 1).all())):
         return lambda column: column
     wanted = pa.array(places)
-    return lambda column: column.take(wanted)
+    return lambda column: pc.take(column, wanted, memory_pool=POOL)
 
 
 def _group(node: Group, orders: Mapping[str, Names]) -> Step:
@@ -267,7 +266,7 @@ def _group(node: Group, orders: Mapping[str, Names]) -> Step:
         if found is None:
             table = pa.table(given or {"rows": pa.nulls(rows.count)})
             found = pa.TableGroupBy(table, labels, use_threads=False).aggregate(asked)
-        columns = [_whole(found[label]) for label in labels] + [result(found) for result in results]
+        columns = [whole(found[label]) for label in labels] + [result(found) for result in results]
         return Rows(len(found), dict(zip(names, columns, strict=True)).__getitem__)
 
     return step
@@ -289,7 +288,7 @@ def _part(one: Aggregate, of: Schema, *, has_keys: bool) -> Part:
     if one.function not in ("sum", "min", "max", "count"):
         raise NotInArrow
     if not one.arguments:
-        return lambda rows, label, given, asked: lambda found: _whole(found["count_all"])  # noqa: ARG005 - as all parts
+        return lambda rows, label, given, asked: lambda found: whole(found["count_all"])  # noqa: ARG005 - as all parts
     form = in_arrow(one.arguments[0], of)
     if form.kind == "null":
         raise NotInArrow
@@ -298,12 +297,12 @@ def _part(one: Aggregate, of: Schema, *, has_keys: bool) -> Part:
     def part(rows: Rows, label: str, given: dict[str, pa.Array], asked: list[Any]) -> Result:
         values = form.values(rows)
         if one.function == "sum" and (has_keys or not least) and _is_integer(values):
-            return lambda found: pc.multiply_checked(_whole(found["count_all"]), values)
+            return lambda found: pc.multiply_checked(whole(found["count_all"]), values)
         made = array_of(values, rows.count)
         given[label] = _summed(made) if one.function == "sum" else refuse_nan(made)
         options = pc.ScalarAggregateOptions(min_count=least) if one.function == "sum" else None
         asked.append((label, one.function, options))
-        return lambda found: _whole(found[f"{label}_{one.function}"])
+        return lambda found: whole(found[f"{label}_{one.function}"])
 
     return part
 

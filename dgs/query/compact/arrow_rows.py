@@ -78,6 +78,11 @@ def in_one_form(table: pa.Table) -> pa.Table:
     return table
 
 
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, not copied if it is one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def is_flat(table: pa.Table) -> bool:
     """Whether no column holds lists or records: such a table is given out as columns."""
     return not any(pa.types.is_nested(one) for one in table.schema.types)
@@ -87,7 +92,7 @@ def as_columns(table: pa.Table) -> dict[str, Any]:
     """Return the columns of a table as dgs has them: arrays of NumPy for numbers without nulls, else Arrow's."""
     found: dict[str, Any] = {}
     for name in table.column_names:
-        column = table[name].combine_chunks()
+        column = whole(table[name])
         is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
         found[name] = np.asarray(column) if is_number and not column.null_count else column
     return found

@@ -36,6 +36,10 @@ Values = Any
 """An array, or a scalar of Arrow that stands for as many equal values as there are rows."""
 
 
+POOL = pa.system_memory_pool()
+"""Where large columns of an answer are: Arrow's own pool gives memory back within milliseconds, and the next answer pays for each page again."""
+
+
 class Columns(Protocol):
     """Values by the names of columns."""
 
@@ -233,7 +237,7 @@ def product(left: Values, right: Values) -> Values:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, pa.Scalar) and one.as_py() == 1:
             return other
-    return pc.multiply_checked(left, right)
+    return pc.multiply_checked(left, right, memory_pool=POOL)
 
 
 def _remainder(left: Values, right: Values) -> Values:

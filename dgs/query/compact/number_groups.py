@@ -1,5 +1,7 @@
 """Groups of integers by keys that are integers near each other, counted and summed at the place of their key: no sorting, no hashing.
 
+Rows that are in the order of their keys are summed in runs of equal keys.
+
 >>> given = {"k": pa.array([7, 5, 7]), "v": pa.array([1, 2, 3])}
 >>> grouped(given, ["k"], [([], "count_all"), ("v", "sum", None)]).to_pydict()
 {'k': [5, 7], 'count_all': [1, 2], 'v_sum': [2, 4]}
@@ -29,6 +31,8 @@ def grouped(given: Mapping[str, pa.Array], keys: Sequence[str], asked: Sequence[
     codes = None if columns is None else codes_of([columns[key] for key in keys])
     if columns is None or codes is None or not len(codes):
         return None
+    if (codes[1:] >= codes[:-1]).all():
+        return _in_runs(columns, codes, keys, asked)
     low, high = int(codes.min()), int(codes.max())
     if high - low >= max(PLACES, len(codes)) or any(
         _greatest(columns[label]) * len(codes) >= EXACT for label, function, *_ in asked if function == "sum"
@@ -46,6 +50,18 @@ def grouped(given: Mapping[str, pa.Array], keys: Sequence[str], asked: Sequence[
         else:
             sums = np.bincount(codes, weights=columns[label].astype(np.float64))[there]
             made[f"{label}_sum"] = sums.astype(np.int64)
+    return pa.table(made)
+
+
+def _in_runs(columns: Mapping[str, Any], codes: Any, keys: Sequence[str], asked: Sequence[Any]) -> pa.Table:
+    """Return the groups of rows that are in the order of their keys, so that each group is a run of rows."""
+    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    made = {key: columns[key][starts] for key in keys}
+    for label, function, *_ in asked:
+        if function == "count_all":
+            made[function] = np.diff(starts, append=len(codes))
+        else:
+            made[f"{label}_sum"] = np.add.reduceat(columns[label], starts)
     return pa.table(made)
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dgs.query.compact.arrow_rows import whole
+
 Run = list[npt.NDArray[Any]]
 _MERGES: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 _MOST_CODES = 2**62
@@ -26,7 +28,7 @@ def numbers_of(table: pa.Table) -> Run | None:
     are_numbers = all(pa.types.is_int64(one) or pa.types.is_float64(one) for one in table.schema.types)
     if not are_numbers or any(column.null_count for column in table.columns):
         return None
-    found = [np.asarray(column.combine_chunks()) for column in table.columns]
+    found = [np.asarray(whole(column)) for column in table.columns]
     return None if any(one.dtype.kind == "f" and np.isnan(one).any() for one in found) else found
 
 
