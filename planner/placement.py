@@ -68,6 +68,7 @@ def assign_hosts(
 
     Of several balanced placements it is the one with the least traffic between hosts: neighbours in the tree stay together, or
     leaves that share streams. A node with children goes with the heaviest of them. Without rates, all leaves count the same.
+    The first hosts are used: one worker is on host 0.
     """
     known = rates or {}
     own = {node: sum(streams.values()) for node, streams in known.items()}
@@ -84,7 +85,8 @@ def assign_hosts(
     for way in balanced:
         _follow_heaviest(plan, whole, way)
     chosen = min(balanced, key=lambda way: crossing(plan, way, known))
-    return {node.id: chosen[node.id] for node in plan.nodes()}
+    number = {host: i for i, host in enumerate(sorted(set(chosen.values())))}
+    return {node.id: number[chosen[node.id]] for node in plan.nodes()}
 
 
 def _follow_heaviest(plan: Plan, whole: Mapping[str, float], chosen: dict[str, str] | dict[str, int]) -> None:

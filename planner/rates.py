@@ -82,6 +82,9 @@ def subtree_totals(plan: Plan, own: Mapping[str, float]) -> dict[str, float]:
 def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> dict[Owner, float]:
     """Return the rates of owners of disjoint tag sets, known rates and parts of `other_rate`; owners without a rate are left out."""
     found: dict[Owner, float] = {}
+    if len(owners) == 1 and next(iter(owners.values())) == stream.tags:
+        total = sum(stream.rates.values()) + stream.other_rate
+        return dict.fromkeys(owners, total) if total else found
     listed = {tag: owner for owner, tags in owners.items() for tag in tags.tags()}
     infinite = [(owner, tags) for owner, tags in owners.items() if not tags.is_finite]
     for tag, rate in stream.rates.items():

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dgs.model.tag_sets import TagSet, union
@@ -53,20 +53,16 @@ class ImplTagSet:
         return ImplTagSet.of(found)
 
     def __and__(self, other: ImplTagSet) -> ImplTagSet:
-        return self._combine(other, lambda a, b: a & b)
+        theirs = dict(other.streams)
+        return ImplTagSet.of({s: tags & theirs[s] for s, tags in self.streams if s in theirs})
 
     def __sub__(self, other: ImplTagSet) -> ImplTagSet:
-        return self._combine(other, lambda a, b: a - b)
+        theirs = dict(other.streams)
+        return ImplTagSet.of({s: tags - theirs[s] if s in theirs else tags for s, tags in self.streams})
 
     def isdisjoint(self, other: ImplTagSet) -> bool:
         """Return whether the two sets share no implementation tag."""
         return not self & other
-
-    def _combine(self, other: ImplTagSet, op: Callable[[TagSet, TagSet], TagSet]) -> ImplTagSet:
-        mine, yours = dict(self.streams), dict(other.streams)
-        return ImplTagSet.of(
-            {s: op(mine.get(s, TagSet()), yours.get(s, TagSet())) for s in mine.keys() | yours.keys()}
-        )
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{stream}: {tags!r}" for stream, tags in self.streams) + "}"

@@ -71,13 +71,21 @@ class TagSet:
         return self.others or bool(self.kinds)
 
     def __or__(self, other: TagSet) -> TagSet:
-        return self._combine(other, lambda a, b: a | b, self.others or other.others)
+        return (
+            self if self == other else self._combine(other, lambda a, b: a | b, self.others or other.others)
+        )
 
     def __and__(self, other: TagSet) -> TagSet:
-        return self._combine(other, lambda a, b: a & b, self.others and other.others)
+        return (
+            self if self == other else self._combine(other, lambda a, b: a & b, self.others and other.others)
+        )
 
     def __sub__(self, other: TagSet) -> TagSet:
-        return self._combine(other, lambda a, b: a - b, self.others and not other.others)
+        return (
+            TagSet()
+            if self == other
+            else self._combine(other, lambda a, b: a - b, self.others and not other.others)
+        )
 
     def __le__(self, other: TagSet) -> bool:
         return not self - other

@@ -6,7 +6,9 @@ lines in drawings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,11 +30,22 @@ from experiments.evaluation.finding import Finding
 
 OUT = Path(__file__).parent / "out"
 
-OF_JOBS: Mapping[str, Callable[[choices.Trials], Finding]] = {
-    "choices": choices.choices,
-    "predictions": predictions.predictions,
+OF_JOBS: Mapping[str, tuple[Callable[[choices.Trials], Finding], choices.Trials]] = {
+    "choices": (choices.choices, choices.QUICK),
+    "predictions": (predictions.predictions, predictions.QUICK),
 }
-"""Findings that have a row for each of many jobs."""
+"""Findings that have a row for each of many jobs, with their extent under `--quick`."""
+
+
+def _of_jobs(name: str, jobs: Sequence[str], places: Sequence[str], quick: bool) -> Finding:
+    """Return a finding for some jobs or places only, if any are named."""
+    unknown = [one for one in jobs if one not in choices.JOBS]
+    if name not in OF_JOBS or unknown:
+        raise typer.BadParameter(f"the jobs of {', '.join(OF_JOBS)} are {', '.join(choices.JOBS)}")
+    make, small = OF_JOBS[name]
+    extent = small if quick else choices.Trials()
+    return make(replace(extent, jobs=jobs or extent.jobs, places=places or extent.places))
+
 
 FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
     "figure4": lambda quick: parallelism.figure4(scaling.QUICK if quick else scaling.Size()),
@@ -40,8 +53,7 @@ FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
     "figure8": lambda quick: scaling.figure8(scaling.QUICK if quick else scaling.Size()),
     "figure10": lambda quick: latencies.figure10(latencies.QUICK if quick else latencies.Sweep()),
     "table1": lambda _: principles.table1(),
-    "choices": lambda quick: choices.choices(choices.QUICK if quick else choices.Trials()),
-    "predictions": lambda quick: predictions.predictions(predictions.QUICK if quick else choices.Trials()),
+    **{name: partial(_of_jobs, name, (), ()) for name in OF_JOBS},
     "moving": lambda quick: moving_key.moving(moving_key.QUICK if quick else moving_key.Extent()),
     "cases": lambda quick: cases.cases(cases.QUICK if quick else cases.Extent()),
 }
@@ -51,7 +63,10 @@ def main(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(FINDINGS)}.")],
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small data, this process only: some seconds.")
+        bool,
+        typer.Option(
+            "--quick", help="Small data, this process only unless --place says otherwise: some seconds."
+        ),
     ] = False,
     out: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where NAME.json, .md and .svg go.")] = OUT,
     job: Annotated[list[str] | None, typer.Option(help="Of choices and predictions, only this job.")] = None,
@@ -62,21 +77,13 @@ def main(
         raise typer.BadParameter(f"there is no {name}: there are {', '.join(FINDINGS)}")
     about = report.surroundings({"name": name, "quick": quick})
     keep_freed_memory()  # as `dgs run` and its hosts do
-    found = _of_jobs(name, job or [], place or []) if job or place else FINDINGS[name](quick)
+    found = _of_jobs(name, job or [], place or [], quick) if job or place else FINDINGS[name](quick)
     print(found.as_table())
     for path in found.write(out, about):
         print(path)
     if wrong := [row for row in found.rows if row.get("problem")]:
         print(f"{len(wrong)} rows have wrong outputs: {wrong[0]['problem']}")
         raise typer.Exit(1)
-
-
-def _of_jobs(name: str, jobs: list[str], places: list[str]) -> Finding:
-    """Return a finding for some jobs or places only."""
-    unknown = [one for one in jobs if one not in choices.JOBS]
-    if name not in OF_JOBS or unknown:
-        raise typer.BadParameter(f"the jobs of {', '.join(OF_JOBS)} are {', '.join(choices.JOBS)}")
-    return OF_JOBS[name](choices.Trials(jobs, places or choices.Trials.places))
 
 
 if __name__ == "__main__":

@@ -82,9 +82,10 @@ def _named(line: Line, number: int, colour: str) -> Iterator[str]:
 def _ticks(most: float) -> list[float]:
     """Return round numbers from 0 to at least `most`.
 
-    >>> _ticks(19.0), _ticks(0.7)
-    ([0, 5, 10, 15, 20], [0.0, 0.2, 0.4, 0.6, 0.8])
+    >>> _ticks(19.0), _ticks(0.7), _ticks(0.0)
+    ([0, 5, 10, 15, 20], [0.0, 0.2, 0.4, 0.6, 0.8], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     """
+    most = most or 1.0
     rough = max(most, 1e-9) / TICKS
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)

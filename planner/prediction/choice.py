@@ -9,7 +9,7 @@ from dgs.model.program import Program
 from dgs.planner.plan import Plan
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import Prediction, Predictor
-from dgs.planner.topology import Topology
+from dgs.planner.topology import Stream, Topology
 
 LEAST_GAIN = 1.1
 """The least gain over one worker for which several are chosen, since predictions are not exact."""
@@ -17,6 +17,12 @@ LEAST_GAIN = 1.1
 LEAST_GAIN_ALONE = 1.6
 """The same in one process, where only less merging can gain anything, and typical costs overrate that for slow updates."""
 
+
+LATE = 0.5
+"""The share of events with keys that no sample has, when most keys come late."""
+
+ALIKE = 1.02
+"""Plans whose predictions differ by less than this factor are taken for equally fast."""
 
 UNKNOWN = "no rate of its streams is known, so plans cannot be compared: give `rate:`"
 
@@ -32,6 +38,9 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     least_gain = LEAST_GAIN if topology.hosts > 1 else LEAST_GAIN_ALONE
     if best and predicted[best].throughput < least_gain * one:
         best = 0
+    late = with_late_keys(topology)
+    if late is not topology and topology.hosts > 1:
+        best = _ready_for_late_keys(best, plans, predicted, Predictor(program, late, costs))
     other = max(
         (i for i in range(len(plans)) if i and i != best), key=lambda i: predicted[i].throughput, default=0
     )
@@ -40,6 +49,48 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     if against != best:
         because += f"; {_clause(plans[against], predicted[against])}, where {predicted[against].limit}"
     return replace(plans[best], because=because)
+
+
+def _ready_for_late_keys(
+    best: int, plans: Sequence[Plan], predicted: Sequence[Prediction], late: Predictor
+) -> int:
+    """Return which of the plans that are as fast as the best one is the fastest once most keys are new.
+
+    In place of one worker only such are taken where no event synchronises, since there predictions are the surest.
+    """
+    least = predicted[best].throughput / ALIKE
+    alike = [
+        i
+        for i, one in enumerate(predicted)
+        if one.throughput >= least and (len(plans[best]) > 1 or not one.synchronised)
+    ]
+    then = {i: late.predict(plans[i]).throughput for i in dict.fromkeys((best, *alike))}
+    other = max(then, key=then.__getitem__)
+    return other if then[other] > LEAST_GAIN * then[best] else best
+
+
+def with_late_keys(topology: Topology) -> Topology:
+    """Return the topology once keys that the sample lacks, if there are any, have the share LATE of their streams.
+
+    >>> from dgs.model.tag_sets import TagSet
+    >>> from dgs.model.tags import kind
+    >>> from dgs.planner.topology import Stream
+    >>> VIEW, END = kind("view", key=str), kind("end")
+    >>> views = Stream("views", TagSet.of(VIEW), {VIEW("home"): 99.0}, other_rate=1.0)
+    >>> with_late_keys(Topology([views, Stream("ends", TagSet.of(END), {END(): 1.0})])).streams[0].rates
+    {view('home'): 50.0}
+    """
+    streams = [_with_late_keys(stream) for stream in topology.streams]
+    return topology if streams == list(topology.streams) else replace(topology, streams=streams)
+
+
+def _with_late_keys(stream: Stream) -> Stream:
+    known = sum(stream.rates.values())
+    total = known + stream.other_rate
+    if stream.tags.is_finite or not known or not stream.other_rate or stream.other_rate >= LATE * total:
+        return stream
+    rates = {tag: (1 - LATE) * total / known * rate for tag, rate in stream.rates.items()}
+    return replace(stream, rates=rates, other_rate=LATE * total)
 
 
 def _clause(plan: Plan, prediction: Prediction) -> str:

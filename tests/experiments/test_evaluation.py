@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from experiments.evaluation import __main__ as command
-from experiments.evaluation import principles
+from experiments.evaluation import choices, principles
 from experiments.evaluation.published import NODES, PAPER, RECORDED
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "kddcup99_10pct_head50k"
@@ -161,6 +162,21 @@ def test_one_recorded_job_is_compared_with_the_plain_loop_here(tmp_path):
     assert (row["job"], row["place"], row["problem"]) == ("quakes from 4.5", "local", None)
     assert row["of_loop"] > 0
     assert row["slower"] >= 1
+
+
+@pytest.mark.parametrize("given", [["--place", "ray"], ["--job", "fraud"], []])
+def test_quick_is_small_beside_other_options(given, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(command, "OF_JOBS", {"choices": (asked.append, choices.QUICK)})
+    app = typer.Typer()
+    app.command()(command.main)
+    CliRunner().invoke(app, ["choices", "--quick", *given, "--out", str(tmp_path)])
+    (trials,) = asked
+    named = {
+        option.removeprefix("--") + "s": (value,)
+        for option, value in zip(given[::2], given[1::2], strict=True)
+    }
+    assert trials == replace(choices.QUICK, **{name: [*value] for name, value in named.items()})
 
 
 @pytest.mark.parametrize(("name", "job"), [("choices", "nothing"), ("table1", "dear keys")])

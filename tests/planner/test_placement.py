@@ -96,6 +96,15 @@ def test_leaves_that_synchronise_often_share_a_host():
     assert hosts["a0"] == hosts["a1"] != hosts["b0"] == hosts["b1"]
 
 
+@pytest.mark.parametrize(("leaves", "heavy"), [(1, 1.0), (3, 1e9)])
+def test_one_worker_or_one_that_has_nearly_all_events_is_on_the_first_host(leaves, heavy):
+    rates = {f"l{i}": {f"v{i}": heavy if i == leaves // 2 else 1e-9} for i in range(leaves)}
+    made = flat(leaves) if leaves > 1 else Plan(PlanNode("l0", ImplTagSet()))
+    home = assign_hosts(made, 8, rates)
+    assert home["l0"] == 0
+    assert {*home.values()} == {*range(len({*home.values()}))}
+
+
 def test_more_hosts_than_leaves_leave_some_idle():
     assert set(assign_hosts(flat(2), 5).values()) <= set(range(5))
 

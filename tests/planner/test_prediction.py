@@ -80,7 +80,7 @@ def test_choice_is_near_the_best_of_all_plans_for_many_programs(monkeypatch):
     assert max(found) <= 1.1 * SLACK
 
 
-@pytest.mark.parametrize("known", [2, 3, 30])
+@pytest.mark.parametrize("known", [1, 2, 3, 30])
 def test_keys_that_come_late_are_shared_as_if_they_had_been_known(known):
     early = [f"early{i}" for i in range(known)]
     late = [f"late{i}" for i in range(300)]
@@ -103,6 +103,17 @@ def test_keys_that_come_late_are_shared_as_if_they_had_been_known(known):
         for topology in (sampled, whole)
     )
     assert after <= 1.1 * before
+
+
+def test_leaves_wait_for_late_keys_only_where_they_cost_nothing_before_they_come():
+    def leaves(program, costs):
+        views = Stream("v", TagSet.of(VIEW), {VIEW("early"): 1000.0}, 0.1)
+        streams = [views, Stream("u", TagSet.of(UPDATE, BARRIER), {UPDATE("early"): 1.0, BARRIER(): 1.0})]
+        return len(plan(program, on(Topology(streams), 4), name="cost", costs=costs).leaves)
+
+    assert leaves(Join(), Costs(update=1e-5)) == 4
+    assert leaves(Join(), Costs(update=1e-5, byte=1e-6)) == 1
+    assert leaves(Keyed(), Costs(update=1e-5)) == 1
 
 
 def test_plans_of_many_streams_are_compared_without_comparing_all_pairs_of_streams(monkeypatch):

@@ -148,6 +148,7 @@ class HostActor:
         else:
             self._transport = self._sockets(secret, deployment.credit_bytes, is_one_node=is_one_node)
         self._engine = Engine(deployment, self._index, in_flight=self._transport.in_flight)
+        gc.freeze()  # looking through all modules, in the middle of a run, would take 70 ms
         return self._transport.address
 
     def _sockets(self, secret: Secret, bound: int, *, is_one_node: bool) -> Transport:
@@ -315,6 +316,7 @@ class HostActor:
             if not self._ended.is_set() or self._guarded(lambda: self._close(complete=False)) is not None:
                 return False
             self._clear()
+        gc.unfreeze()
         gc.collect()  # states and events are in cycles
         return True
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -32,6 +34,7 @@ from dgs.workers.ray_runtime import ray_driver
 from dgs.workers.ray_runtime.actor import HostActor
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import run_ray
+from dgs.workers.recovery.checkpoint import BEGINNING
 from dgs.workers.recovery.stop_request import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
@@ -313,6 +316,21 @@ def test_a_host_that_is_busy_after_a_loss_is_killed(tmp_path, generations):
     assert (tmp_path / "busy").exists()
     before, after = generations
     assert not before & after
+
+
+def test_no_collection_looks_through_what_a_host_had_loaded_before_it_runs():
+    streams = {"v": [dgs.EventBatch.of("v", rank=0, tags=[dgs.Tag("value")], ts=[1])]}
+    job = Launch(prepare(from_program(EchoWindow(), streams, {}))).job
+    host = HostActor()
+    gc.unfreeze()
+    try:
+        host.assign(job, 1, BEGINNING, 0)
+        assert not isinstance(host.open([], zeromq.new_secret(), is_one_node=True), Exception)
+        assert gc.get_freeze_count() > len(sys.modules)
+        assert host.release()
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.freeze()
 
 
 def test_a_host_does_not_run_for_a_generation_that_is_over():
