@@ -10,7 +10,7 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,7 @@ from rich.table import Table as Lines
 
 from experiments.crash import commits, costs
 from experiments.crash.jobs import expected, generated, in_table, ledger, written
-from experiments.crash.killing import HOSTS, Outcome, Victim, finish, kill_driver, kill_hosts
+from experiments.crash.killing import HOSTS, Outcome, Victim, finish, kill_driver, kill_hosts, times_told
 
 EVENTS = 6_000
 LONGEST = 4.0
@@ -162,19 +162,11 @@ def table(what: str, outcome: Outcome) -> Lines:
         ("restarts", str(outcome.restarts)),
         ("lost", str(outcome.lost)),
         ("repeated", str(outcome.repeated)),
-        ("until noticed", _times(noticed)),
-        ("until the next commit", _times(recovered)),
+        ("until noticed", times_told(noticed)),
+        ("until the next commit", times_told(recovered)),
     ):
         lines.add_row(name, value)
     return lines
-
-
-def _times(seconds: Sequence[float]) -> str:
-    if not seconds:
-        return "never"
-    ordered = sorted(seconds)
-    at = {p: ordered[min(len(ordered) - 1, int(p / 100 * len(ordered)))] for p in (50, 95)}
-    return f"p50 {at[50]:.2f} s, p95 {at[95]:.2f} s, most {ordered[-1]:.2f} s, of {len(ordered)}"
 
 
 if __name__ == "__main__":

@@ -37,18 +37,25 @@ def in_files(directory: Path, *, events: int, **sections: Any) -> Path:
 
 
 def ledger(
-    directory: Path, *, events: int, pause: float = 0.0005, every: str = "200ms", **runtime: Any
+    directory: Path,
+    *,
+    events: int,
+    pause: float = 0.0005,
+    every: str = "200ms",
+    note: str = "",
+    **runtime: Any,
 ) -> Path:
     """Write the plan of a run on Ray that may be killed at any time. Its sinks are `out` and `out.db` beside the directory.
 
-    `pause`: seconds that each event takes. `every`: the time between checkpoints. `runtime`: options of the runtime.
+    `pause`: seconds that each event takes. `every`: the time between checkpoints. `note`: an argument of the program that changes
+    nothing. `runtime`: options of the runtime.
     """
     restarts = {"max": 1000, "backoff": "1ms"}
     return in_files(
         directory,
         events=events,
         program="Ledger",
-        args={"pause": pause},
+        args={"pause": pause, "note": note},
         runtime={"kind": "ray", "batch_rows": 50, "restarts": restarts, **runtime},
         optimizer={"name": "greedy"},
         checkpoint={"every": every},

@@ -70,14 +70,38 @@ class Outcome:
         self.repeated += (found - wanted).total()
 
 
-class Victim:
-    """A run of a plan file in a directory, with the commits seen in its record."""
+class Watched:
+    """A run whose commits are noted as its record shows them: the time, generation and epoch of each."""
 
-    def __init__(self, plan: Path, directory: Path) -> None:
-        self._plan, self._directory = plan, directory
-        self._record = directory / "checkpoints" / "record-a.dgs"
+    def __init__(self, checkpoints: Path) -> None:
+        self._record = checkpoints / "record-a.dgs"
         self._seen = 0
         self.commits: list[tuple[float, int, int]] = []
+
+    @property
+    def generation(self) -> int:
+        """The newest generation that has begun."""
+        return self.commits[-1][1] if self.commits else 0
+
+    def look(self) -> None:
+        """Note a change of the record."""
+        try:
+            changed = self._record.stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        if changed != self._seen:
+            self._seen = changed
+            found = CheckpointDirectory(self._record.parent).committed()
+            if found is not None:
+                self.commits.append((changed / 1e9, found.generation, found.checkpoint.epoch))
+
+
+class Victim(Watched):
+    """A run of a plan file in a directory."""
+
+    def __init__(self, plan: Path, directory: Path) -> None:
+        super().__init__(directory / "checkpoints")
+        self._plan, self._directory = plan, directory
         directory.mkdir(parents=True)
         self._start()
 
@@ -94,23 +118,6 @@ class Victim:
     def is_running(self) -> bool:
         """Whether the driver is running."""
         return self.process.poll() is None
-
-    @property
-    def generation(self) -> int:
-        """The newest generation that has begun."""
-        return self.commits[-1][1] if self.commits else 0
-
-    def look(self) -> None:
-        """Note a change of the record: its time, generation and epoch."""
-        try:
-            changed = self._record.stat().st_mtime_ns
-        except FileNotFoundError:
-            return
-        if changed != self._seen:
-            self._seen = changed
-            found = CheckpointDirectory(self._record.parent).committed()
-            if found is not None:
-                self.commits.append((changed / 1e9, found.generation, found.checkpoint.epoch))
 
     def watch(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         """Look at the record for some seconds, or until `until()` holds or the driver has ended."""
@@ -211,3 +218,12 @@ def recovery(commits: Sequence[tuple[float, int, int]], kill: Kill, end: float) 
                 return at - kill.at
             begun.add(generation)
     return None
+
+
+def times_told(seconds: Sequence[float]) -> str:
+    """Return times as a text."""
+    if not seconds:
+        return "never"
+    ordered = sorted(seconds)
+    at = {p: ordered[min(len(ordered) - 1, int(p / 100 * len(ordered)))] for p in (50, 95)}
+    return f"p50 {at[50]:.2f} s, p95 {at[95]:.2f} s, most {ordered[-1]:.2f} s, of {len(ordered)}"

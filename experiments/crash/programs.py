@@ -28,15 +28,15 @@ Counts = npt.NDArray[np.int64]
 class Ledger(Program):
     """Outputs every value, and at each barrier the count and sum of the values since the last.
 
-    `pause`, `barrier_pause`: seconds per value and per barrier.
+    `pause`, `barrier_pause`: seconds per value and per barrier. `note`: changes nothing.
     """
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
     accumulates = (VALUE,)
 
-    def __init__(self, pause: float = 0.0, barrier_pause: float = 0.0) -> None:
-        """Set the pauses."""
-        self.pause, self.barrier_pause = pause, barrier_pause
+    def __init__(self, pause: float = 0.0, barrier_pause: float = 0.0, note: str = "") -> None:
+        """Set the pauses and the note."""
+        self.pause, self.barrier_pause, self.note = pause, barrier_pause, note
 
     def init(self) -> tuple[int, int]:
         """Return count and sum 0."""
