@@ -34,6 +34,7 @@ from typing import Any
 from dgs.errors import OutputUnwritableError
 from dgs.job import private_files
 from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.runtime.process import kept_in_c
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the control directory."""
@@ -76,18 +77,19 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
 def deferred() -> Iterator[None]:
     """Delay the effect of a signal to the end of this context. A second signal acts at once.
 
-    At the end all handlers are the previous ones, even if code inside has set others, also in C.
+    At the end all handlers are the previous ones, even if code inside has set others; what C code sets is undone at once.
     """
     came: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
         came.append(number)
         if len(came) > 1:
+            let_go()
             restore()
             signal.raise_signal(number)
 
     alarm = signal.getsignal(signal.SIGALRM)
-    with handled(note) as restore:
+    with handled(note) as restore, kept_in_c(ENDING if is_main_thread() else ()) as let_go:
         try:
             yield
         finally:

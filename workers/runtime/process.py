@@ -18,8 +18,9 @@ from __future__ import annotations
 import ctypes
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -30,6 +31,12 @@ KEPT_BYTES = 256 << 20
 
 HEAP_BYTES = 32 << 20
 """Arrays up to this size come from the heap. An older glibc refuses a value over 32 MiB, and then keeps its limit of 128 KiB."""
+
+LOOK_SECONDS = 0.001
+"""Seconds between two looks at what C code has made of the handlers of signals."""
+
+LARGEST_BYTES = 512
+"""More than `struct sigaction` has on any system."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -90,3 +97,46 @@ def check_not_stopped() -> None:
     """Raise Stopped if a signal has come, whatever became of its exception."""
     if came:
         raise Stopped(came[0])
+
+
+@contextmanager
+def kept_in_c(numbers: Sequence[int]) -> Iterator[Callable[[], None]]:
+    """Set the handlers of these signals again whenever C code has changed them; yield a function that ends this early.
+
+    Ray's C++ part sets a handler for SIGTERM as it starts. As it ends, it puts the default in its place: for a second, until
+    `ray.shutdown` returns, a SIGTERM would end the process without a word. Python sets handlers in its main thread only, which waits
+    for Ray just then.
+    """
+    try:
+        sigaction = ctypes.CDLL(None).sigaction
+    except (OSError, TypeError, AttributeError):  # Windows
+        yield lambda: None
+        return
+
+    def handler_of(number: int) -> ctypes.Array[ctypes.c_char]:
+        found = ctypes.create_string_buffer(LARGEST_BYTES)
+        sigaction(number, None, found)
+        return found
+
+    ours, is_over, turn = (
+        {number: handler_of(number) for number in numbers},
+        threading.Event(),
+        threading.RLock(),
+    )
+
+    def keep() -> None:
+        while not is_over.wait(LOOK_SECONDS):
+            with turn:
+                for number, handler in () if is_over.is_set() else ours.items():
+                    if handler_of(number).raw != handler.raw:
+                        sigaction(number, handler, None)
+
+    def let_go() -> None:
+        with turn:
+            is_over.set()
+
+    threading.Thread(target=keep, daemon=True, name="signals").start()
+    try:
+        yield let_go
+    finally:
+        let_go()

@@ -1,6 +1,11 @@
 """Signals that come at a bad moment act behind it, and handlers of others do not stay."""
 
+import ctypes
+import os
 import signal
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +42,27 @@ def test_signal_acts_behind_the_block_although_others_have_set_handlers(number):
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
     with pytest.raises(Came):
         signal.raise_signal(number)
+
+
+def caught():
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("SigCgt")).split()[1], 16)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_default_that_c_code_sets_is_undone_inside_the_block(number):
+    """Ray does so as it ends. A signal would then end the process."""
+    came = []
+    signal.signal(number, lambda number, _frame: came.append(number))
+    with deferred():
+        ctypes.CDLL(None).signal(number, 0)
+        deadline = time.monotonic() + 30
+        while not caught() >> number - 1 & 1:
+            assert time.monotonic() < deadline, "the default stays"
+            time.sleep(0.001)
+        os.kill(os.getpid(), number)
+        assert came == []
+    assert came == [number]
 
 
 def test_second_signal_acts_at_once(number):
