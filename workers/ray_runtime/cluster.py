@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,10 +23,7 @@ from dgs.workers.storage.locks import FileLock, holder_of
 OBJECT_STORE_BYTES = 256 * 2**20
 
 ADDRESS_SECONDS = 4.0
-"""Seconds for a running cluster to accept a connection, and again to answer."""
-
-TOKEN_SECONDS = 2.0
-"""Seconds for a cluster that answers to take our token or to refuse it."""
+"""Seconds for a running cluster to be found, to accept a connection and to answer it; and again to take our token or to refuse it."""
 
 SHORT, PREFIX = "/tmp", "dgs-ray-"  # noqa: S108 - a name in it is made by mkdtemp
 """The folder of private directories, and the prefix of their names."""
@@ -72,6 +70,8 @@ def cluster(address: str, hosts: int, log: Path | None = None) -> Iterator[Any]:
     if address == "local":
         secure_environment()
     try:
+        if address != "local" and not _is_connected():  # before the import, which takes longer than an answer
+            address = found_at(address)
         import ray
     except ImportError as error:
         raise RayUnavailableError(problem=f"it is not installed ({error})") from error
@@ -95,41 +95,49 @@ def cluster(address: str, hosts: int, log: Path | None = None) -> Iterator[Any]:
                 ray.shutdown()
 
 
+def _is_connected() -> bool:
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+
+
 def answers(address: str) -> bool:
     """Return whether something that speaks Ray's protocol (HTTP/2) listens at an address HOST:PORT; True for any other form.
 
-    Ray itself would try for minutes.
+    Ray itself would try for minutes. A thread looks, since no time limit holds for looking up a name.
     """
     host, colon, port = address.rpartition(":")
     if not colon or "/" in address or not port.isdigit() or os.environ.get("RAY_USE_TLS", "0") == "1":
         return True
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=ADDRESS_SECONDS) as channel:
-            channel.settimeout(ADDRESS_SECONDS)
+    heads: list[bytes] = []
+
+    def look() -> None:
+        with (
+            suppress(OSError, OverflowError),
+            socket.create_connection((host.strip("[]"), int(port)), timeout=ADDRESS_SECONDS) as channel,
+        ):
             channel.sendall(HTTP2_PREFACE)
-            head = channel.recv(HTTP2_HEAD, socket.MSG_WAITALL)
-    except (OSError, OverflowError):
-        return False
-    return len(head) == HTTP2_HEAD and head[3] == HTTP2_SETTINGS
+            heads.append(channel.recv(HTTP2_HEAD, socket.MSG_WAITALL))
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(ADDRESS_SECONDS)
+    return any(len(head) == HTTP2_HEAD and head[3] == HTTP2_SETTINGS for head in heads)
 
 
 def found_at(address: str) -> str:
-    """Return the address of a cluster that answers and lets us in; `auto` is the one of RAY_ADDRESS, else one on this machine.
+    """Return the address of what answers there; `auto` is the one of RAY_ADDRESS, else one on this machine.
 
-    Raises RayUnreachableError, RayRefusedError.
+    Raises RayUnreachableError.
     """
     meant = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     if not meant or meant == "auto":
         meant = _on_this_machine()
-    shown = meant if meant == address else f"{meant} (found for `{address}`)"
     host = meant.removeprefix("ray://").partition("/")[0]
     is_client = meant.startswith("ray://")
     if is_client and ":" not in host.rpartition("]")[2]:
         host = f"{host}:{CLIENT_PORT}"
     if not answers(host if is_client else meant):
+        shown = meant if meant == address else f"{meant} (found for `{address}`)"
         raise RayUnreachableError(address=shown, seconds=f"{ADDRESS_SECONDS:g}")
-    if "/" not in meant:
-        _check_token(meant, shown)
     return meant
 
 
@@ -143,20 +151,20 @@ def _on_this_machine() -> str:
         raise RayUnreachableError(address=address, seconds=f"{ADDRESS_SECONDS:g}") from None
 
 
-def _check_token(address: str, shown: str) -> None:
-    """Raise RayRefusedError if a cluster does not take our token. Ray itself would try for 20 s."""
+def _check_token(address: str) -> None:
+    """Raise RayRefusedError if a cluster does not take our token, for which Ray would try for 20 s, RayUnreachableError if it is none."""
     from ray import _raylet
     from ray.exceptions import AuthenticationError, RpcError
 
     client = getattr(_raylet, "InnerGcsClient", None)  # not public: another version of Ray may have none
-    if client is None:
+    if client is None or "/" in address:
         return
     try:
-        client.standalone(address, None, int(TOKEN_SECONDS * 1000))
+        client.standalone(address, None, int(ADDRESS_SECONDS * 1000))
     except AuthenticationError:
-        raise RayRefusedError(address=shown) from None
-    except RpcError:  # slow, perhaps: connecting says what it is
-        return
+        raise RayRefusedError(address=address) from None
+    except RpcError:
+        raise RayUnreachableError(address=address, seconds=f"{ADDRESS_SECONDS:g}") from None
 
 
 @contextmanager
@@ -207,7 +215,8 @@ def remove_left_directories() -> None:
 def _start(ray: Any, address: str, hosts: int, directory: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address != "local":
-        ray.init(address=found_at(address), **quiet)
+        _check_token(address)
+        ray.init(address=address, **quiet)
         return
     ray.init(
         address="local",

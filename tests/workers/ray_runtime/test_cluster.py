@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,23 @@ def note(number, frame):
 def send(number):
     os.kill(os.getpid(), number)
 
+def is_caught():
+    status = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in status if line.startswith("SigCgt")).split()[1], 16) >> signal.SIGTERM - 1 & 1
+
+def send_late(*args, **options):
+    deadline = time.monotonic() + 5
+    while not is_caught() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    send(signal.SIGTERM)
+    return kill_all_processes(*args, **options)
+
 signal.signal(signal.SIGTERM, note)
 threading.Timer(0.5, send, [signal.SIGTERM]).start()  # while Ray starts
-with cluster("local", 1):
+with cluster("local", 1) as ray:
     print("started", flush=True)
+    kill_all_processes = ray._private.worker._global_node.kill_all_processes
+    ray._private.worker._global_node.kill_all_processes = send_late  # which is the last that Ray does
     for _ in range(2):
         send(signal.SIGTERM)
         time.sleep(0.1)
@@ -70,14 +84,24 @@ def test_ray_takes_no_signal_from_those_who_wait_for_it():
     """Ray's handlers, one in Python and one in C++, would end the process with exit codes of their own."""
     command = [sys.executable, "-c", SIGNALLED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.splitlines() == ["got 15", "started", "got 15", "got 15", "ended"]
+    assert done.stdout.splitlines() == ["got 15", "started", "got 15", "got 15", "got 15", "ended"]
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("form", ["{}", "ray://{}", "ray://{}/?namespace=a", "auto"])
-@pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.2\r\n", b""])
+HTTP2_SERVER = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("form", "greeting"),
+    [
+        *product(
+            ["{}", "ray://{}", "ray://{}/?namespace=a", "auto"], [None, b"SSH-2.0-OpenSSH_9.2\r\n", b""]
+        ),
+        ("{}", HTTP2_SERVER),
+    ],
+)
 def test_address_without_a_ray_cluster_is_refused_at_once(greeting, form, monkeypatch):
-    """Nothing listens there, something else does, or something that says nothing."""
+    """Nothing listens there, something else does, or something that says nothing, or no more than that it speaks HTTP/2."""
     monkeypatch.setattr(cluster_module, "ADDRESS_SECONDS", 0.5)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with socket.socket() as listener:
@@ -86,12 +110,13 @@ def test_address_without_a_ray_cluster_is_refused_at_once(greeting, form, monkey
         monkeypatch.setenv("RAY_ADDRESS", address)
 
         def greet():
-            peer = listener.accept()[0]
-            with peer, suppress(ConnectionError):
-                peer.sendall(greeting)
-                while peer.recv(100):
-                    pass
+            with suppress(OSError):  # the listener is closed
+                while True:
+                    peer = listener.accept()[0]
+                    peer.sendall(greeting)
+                    peers.append(peer)
 
+        peers = []
         server = threading.Thread(target=greet)
         if greeting is not None:
             listener.listen()
@@ -102,7 +127,24 @@ def test_address_without_a_ray_cluster_is_refused_at_once(greeting, form, monkey
         ):
             pass
         if greeting is not None:
+            listener.shutdown(socket.SHUT_RDWR)
             server.join()
+        for peer in peers:
+            peer.close()
+
+
+def test_name_that_is_not_found_in_time_is_no_cluster(monkeypatch):
+    """The time that looking up a name takes is the system's."""
+    asked = threading.Event()
+
+    def late(*_, **__):
+        asked.wait(60)
+        raise OSError
+
+    monkeypatch.setattr(cluster_module, "ADDRESS_SECONDS", 0.05)
+    monkeypatch.setattr(socket, "create_connection", late)
+    assert not cluster_module.answers("head:6379")
+    asked.set()
 
 
 def test_address_of_a_ray_cluster_answers(ray_cluster):
