@@ -225,6 +225,11 @@ def _as_list(types: Sequence[Type]) -> Type:
 
 
 _FIRST = "first({{0}} ORDER BY {{1}} {}, {{0}} ASC NULLS LAST) FILTER (WHERE {{1}} IS NOT NULL)"
+_FIRST_IN_SPARK = (
+    "try_element_at(array_sort(collect_list(CASE WHEN {{1}} IS NOT NULL THEN struct({{1}} AS k, {{0}} AS v) END), (a, b) ->"
+    " CASE WHEN a.k {0} b.k THEN -1 WHEN b.k {0} a.k THEN 1 WHEN a.v < b.v OR (a.v IS NOT NULL AND b.v IS NULL) THEN -1"
+    " WHEN b.v < a.v OR (b.v IS NOT NULL AND a.v IS NULL) THEN 1 ELSE 0 END), 1).v"
+)
 
 AGGREGATES: dict[str, Reduction] = {
     "count": Reduction(_count, lambda _: INT.required(), "count({0})", "count({0})", 0, 1),
@@ -236,8 +241,8 @@ AGGREGATES: dict[str, Reduction] = {
     "stddev_samp": Reduction(lambda v: _deviation(v, 1), _number(FLOAT), "stddev_samp({0})", "stddev_samp({0})"),
     "min": Reduction(_extreme(min), _same, "min({0})", "min({0})"),
     "max": Reduction(_extreme(max), _same, "max({0})", "max({0})"),
-    "arg_min": Reduction(_by_second(min), _same, _FIRST.format("ASC"), "min_by({0}, {1})", 2, 2),
-    "arg_max": Reduction(_by_second(max), _same, _FIRST.format("DESC"), "max_by({0}, {1})", 2, 2),
+    "arg_min": Reduction(_by_second(min), _same, _FIRST.format("ASC"), _FIRST_IN_SPARK.format("<"), 2, 2),
+    "arg_max": Reduction(_by_second(max), _same, _FIRST.format("DESC"), _FIRST_IN_SPARK.format(">"), 2, 2),
     "some": Reduction(_truth(True), _bool, "bool_or({0})", "bool_or({0})", zero=False),
     "all": Reduction(_truth(False), _bool, "bool_and({0})", "bool_and({0})", zero=True),
     "median": Reduction(_median, _number(FLOAT), "median({0})", "median({0})"),

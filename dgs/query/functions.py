@@ -35,6 +35,7 @@ from dgs.query.type_rules import (
     numeric,
     rounded,
     sum_of_items,
+    text_of_items,
 )
 from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Type, bag, list_of, unified
 
@@ -92,6 +93,8 @@ ALIASES = {
     "dayofweekiso": "isodow",
     "dow": "dayofweek",
     "doy": "dayofyear",
+    "concatws": "concat_ws",
+    "timetounix": "epoch",
 }
 """Other names of functions, of sqlglot's classes and of anonymous functions."""
 
@@ -221,6 +224,7 @@ def _texts() -> None:
     _define("concat_strict", lambda a, b: a + b, text, "({0} || {1})", 2)
     _define("concat", lambda *a: "".join(m.present(a)), text, "concat({all})", 1, MANY, sees_nulls=True,
         spark="concat_ws('', {all})")
+    _define("concat_ws", lambda by, *a: None if by is None else by.join(m.present(a)), text, "concat_ws({all})", 2, MANY, sees_nulls=True)
     truth = always(BOOL, "text")
     _define("like", m.like, truth, "({0} LIKE {1})", 2)
     _define("starts_with", str.startswith, truth, "starts_with({0}, {1})", 2, spark="startswith({0}, {1})")
@@ -260,6 +264,9 @@ def _lists() -> None:
         spark="try_element_at({0}, try_cast(nullif({1}, 0) AS INT))")
     _define("list_concat", lambda a, b: (a or ()) + (b or ()), both_lists, "list_concat({0}, {1})", 2,
         spark="concat(coalesce({0}, array()), coalesce({1}, array()))", sees_nulls=True)
+    _define("list_join", lambda a, by: by.join(m.present(a)) if m.present(a) else None, text_of_items,
+        "substring(list_aggregate(list_transform({0}, lambda x: {1} || x), 'string_agg', ''), length({1}) + 1)", 2,
+        spark="(CASE WHEN size(filter({0}, x -> x IS NOT NULL)) > 0 THEN array_join({0}, {1}) END)")
     counts = "range(CAST({0} AS BIGINT))"
     _define("range", lambda n: tuple(range(n)), always(list_of(INT), "int64"), counts, 1,
         spark="(CASE WHEN {0} > 0 THEN sequence(0, {0} - 1) ELSE array() END)")
@@ -281,6 +288,8 @@ def _times() -> None:
         begins = [f"date_trunc('{unit}', {{{place}}})" for place in range(2)]
         _define(f"diff_{unit}", lambda a, b, of=unit: m.units_between(a, b, of), both, f"date_diff('{unit}', {{0}}, {{1}})", 2,
             spark=f"timestampdiff({unit.upper()}, {', '.join(begins)})")
+    since = "(CAST(timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', {0}) AS DOUBLE) / 1000000.0D)"
+    _define("epoch", m.seconds_since_1970, always(FLOAT, "time"), "epoch({0})", 1, spark=since)
     moved = always(TIME, "time", "int64")
     _define("add_months", m.months_later, moved, "({0} + to_months(CAST({1} AS INTEGER)))", 2,
         spark="timestampadd(MONTH, {1}, {0})")

@@ -284,6 +284,12 @@ def units_between(first: dt.datetime, last: dt.datetime, unit: str) -> int:
     return (truncated_time(last, unit) - truncated_time(first, unit)) // TIME_UNITS[unit]
 
 
+def seconds_since_1970(at: dt.datetime) -> float:
+    """Return the seconds from the beginning of 1970 to a time."""
+    since = at - dt.datetime(1970, 1, 1)  # noqa: DTZ001
+    return one_float(float(since // dt.timedelta(microseconds=1)) / 1e6)
+
+
 def months_later(at: dt.datetime, months: int) -> dt.datetime:
     """Return a time so many months later, on the last day of the month if that has no such day."""
     years, month = divmod(at.year * 12 + at.month - 1 + months, 12)

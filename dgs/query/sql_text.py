@@ -166,7 +166,7 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
         return _by_user(one, one.user, texts[0], schema)
     text = _exact(one, texts[0]) if one.is_exact else one.reduction.duckdb.format(*(texts or ["*"]))
     if one.distinct:
-        start = "list(" if one.is_exact else "("
+        start = "list(" if one.is_exact or one.function == "collect" else "("
         text = text.replace(start, f"{start}DISTINCT ", 1)
     if one.where is not None:
         condition = scalar_text(one.where, schema)

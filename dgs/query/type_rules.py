@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dgs.query.errors import QueryError
-from dgs.query.types import BOOL, FLOAT, INT, Type, list_of, unified
+from dgs.query.types import BOOL, FLOAT, INT, TEXT, Type, list_of, unified
 
 TypeRule = Callable[[Sequence[Type]], Type]
 """From the types of the arguments to the type of the result. Raises QueryError Q204."""
@@ -70,6 +70,11 @@ def mean_of_items(types: Sequence[Type]) -> Type:
     """Return float64 for a list of numbers. Raises QueryError Q204."""
     numeric([item_of(types)])
     return FLOAT
+
+
+def text_of_items(types: Sequence[Type]) -> Type:
+    """Return text for a list of texts and a text. Raises QueryError Q204."""
+    return always(TEXT, "text")([item_of(types), *types[1:]])
 
 
 def both_lists(types: Sequence[Type]) -> Type:

@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dgs.query.errors import QueryError
+from dgs.query.meanings import micros_later, time_of
 from dgs.query.relation import Script, Source, walk
 from dgs.query.rewrite.rule_language import scalars_of
 from dgs.query.rewrite.scalar_questions import constants_of
@@ -23,7 +25,9 @@ BASE: dict[str, tuple[Any, ...]] = {
     "float64": (0.0, 1.0, -0.5, 2.0),
     "bool": (False, True),
     "text": ("a", "b", ""),
-    "time": (dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 7)),  # noqa: DTZ001 - as queries hold them
+    "time": tuple(
+        map(time_of, ("2024-01-01", "2024-01-01 00:00:07", "2024-02-29 13:30:00", "1969-12-31 23:59:59"))
+    ),
     "null": (None,),
 }
 """The values of each type, the simplest first."""
@@ -81,6 +85,9 @@ class SmallTables:
 
 
 def _near(kind: str, constants: Mapping[Any, None], base: tuple[Any, ...]) -> list[Any]:
+    if kind == "time":
+        times = [at for one in constants if type(one) is str for at in _times(one)]
+        return [one for one in dict.fromkeys(times) if one not in base]
     python = {"int64": int, "float64": float, "text": str}.get(kind)
     if python is None:
         return []
@@ -88,6 +95,14 @@ def _near(kind: str, constants: Mapping[Any, None], base: tuple[Any, ...]) -> li
     found = [python(one + step) for one in numbers for step in (0, -1, 1)] if python is not str else []
     found += [one for one in constants if type(one) is str] if python is str else []
     return [one for one in dict.fromkeys(found) if one not in base]
+
+
+def _times(text: str) -> list[dt.datetime]:
+    """Return the time that a constant writes, and those a second beside it; none for another text."""
+    try:
+        return [micros_later(time_of(text), step * 10**6) for step in (0, -1, 1)]
+    except QueryError:
+        return []
 
 
 def _constants(script: Script) -> Iterator[Any]:

@@ -248,6 +248,12 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
         raise QueryError.of("Q501", problem, "Ask it on local or on dgs.", one.span)
     names = Names(schema)
     texts = [scalar_text(each, names) for each in one.arguments]
+    where = None if one.where is None else scalar_text(one.where, names)
+    if where is not None and one.function in ("arg_min", "arg_max"):
+        texts[1], where = (
+            f"CASE WHEN {where} THEN {texts[1]} END",
+            None,
+        )  # their text ends behind the aggregate
     text = one.reduction.spark.format(*(texts or ["*"]))
     distinct = "DISTINCT " if one.distinct else ""
     if one.function == "collect":
@@ -255,7 +261,7 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
         text = f"collect_list({distinct}struct({row} AS v))"  # of records, because it leaves out nulls
     elif one.distinct:
         text = text.replace("(", "(DISTINCT ", 1)
-    text += "" if one.where is None else f" FILTER (WHERE {scalar_text(one.where, names)})"
+    text += "" if where is None else f" FILTER (WHERE {where})"
     if one.function == "collect":
         return f"transform({text}, r -> r.v)"
     zero = one.reduction.zero if one.empty == "zero" else None

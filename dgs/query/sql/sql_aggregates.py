@@ -17,7 +17,7 @@ from typing import Any, cast
 from sqlglot import exp
 
 from dgs.query.aggregates import Aggregate
-from dgs.query.scalar import Scalar, call, column
+from dgs.query.scalar import Scalar, call, column, literal
 from dgs.query.sql.sql_scalars import AGGREGATE_NAMES
 from dgs.query.sql.sql_syntax import SqlText
 
@@ -33,7 +33,21 @@ class AggregateCall(exp.Expression):
         return cls(this=aggregate)
 
 
-KNOWN = "count, count_if, sum, avg, min, max, arg_min, arg_max, median, stddev, stddev_pop, variance, var_pop, bool_or, bool_and, list"
+KNOWN = (
+    "count, count_if, sum, avg, min, max, arg_min, arg_max, median, stddev, stddev_pop, variance, var_pop, bool_or, bool_and, list, "
+    "any_value, string_agg"
+)
+
+
+def aggregate_call(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlText) -> Scalar:
+    """Return the scalar of an aggregate: its call, in `string_agg` below what joins its texts. Raises QueryError Q110, Q205."""
+    found, node = AggregateCall.of(aggregate_of(tree, lower, text)), tree
+    while isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.this
+    if not isinstance(node, exp.GroupConcat):
+        return found
+    between = node.args.get("separator")
+    return call("list_join", found, literal(",") if between is None else lower(between))
 
 
 def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlText) -> Aggregate:
@@ -63,6 +77,8 @@ def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlT
 def _arguments(node: exp.Expr, text: SqlText) -> tuple[list[exp.Expr], bool]:
     """Return the arguments of an aggregate, none for a star, and whether only different ones count."""
     given = node.this
+    if isinstance(node, exp.GroupConcat) and isinstance(given, exp.Order) and _is_own(given):
+        given = given.this
     if isinstance(given, exp.Star) or given is None:
         return [], False
     if isinstance(given, exp.Distinct):
@@ -76,10 +92,16 @@ def _arguments(node: exp.Expr, text: SqlText) -> tuple[list[exp.Expr], bool]:
         return list(given.expressions), True
     if isinstance(given, exp.Order) or node.find(exp.HavingMax):
         raise text.error(
-            "Q110", node, "not supported: `order by` in an aggregate", "Its values have no order."
+            "Q110", node, "not supported: `order by` in an aggregate", "Its values are in their own order."
         )
     second = node.args.get("expression")
     return [given, *([second] if isinstance(second, exp.Expr) else []), *node.expressions], False
+
+
+def _is_own(order: exp.Order) -> bool:
+    """Whether the values of an aggregate are asked for in their own order, in which they are."""
+    values = order.this.expressions if isinstance(order.this, exp.Distinct) else [order.this]
+    return [(one.this, bool(one.args.get("desc"))) for one in order.expressions] == [(values[0], False)]
 
 
 class Grouping:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from dgs.query.aggregates import Aggregate
 from dgs.query.relation import Relation, Source, Where, Window
 from dgs.query.scalar import Scalar, column
-from dgs.query.sql.sql_aggregates import AggregateCall, aggregate_of
+from dgs.query.sql.sql_aggregates import AggregateCall, aggregate_call
 from dgs.query.sql.sql_joins import Joins, is_plain, names_in, parts_of
 from dgs.query.sql.sql_nesting import Rows, nested_value, semi_join
 from dgs.query.sql.sql_scalars import Lowering, is_aggregate
@@ -58,7 +58,7 @@ class Block:
     def _lowering(self, *, aggregates: bool = False) -> Lowering:
         def nested(tree: exp.Expr) -> Scalar | None:
             if aggregates and is_aggregate(tree):
-                return AggregateCall.of(aggregate_of(tree, self.lower, self.text))
+                return aggregate_call(tree, self.lower, self.text)
             return self._special(tree)
 
         def named(one: exp.Column) -> Scalar:

@@ -40,6 +40,8 @@ AGGREGATE_NAMES: dict[str, str] = {
     "median": "median",
     "arrayagg": "collect",
     "countif": "count",
+    "anyvalue": "min",
+    "groupconcat": "collect",
 }
 """The aggregates of the algebra by the names of sqlglot's classes. Any other aggregate is refused."""
 
@@ -61,6 +63,7 @@ KEPT = (
 FLAGS = {
     "dpipe": ("safe",),
     "concat": ("safe", "coalesce"),
+    "concatws": ("safe", "coalesce"),
     "greatest": ("ignore_nulls",),
     "least": ("ignore_nulls",),
     "like": ("negate",),
@@ -119,7 +122,9 @@ class Lowering:
         for name, value in tree.args.items():
             is_part = isinstance(value, (exp.Expr, list)) or name == "this"
             if value and not is_part and name not in FLAGS.get(tree.key, ()):
-                raise self._text.error("Q110", tree, f"not supported: `{tree.key}` with `{name}`")
+                raise self._text.error(
+                    "Q110", tree, f"not supported: `{self._text.word(tree)}` with `{name}`"
+                )
 
     def _leaf(self, tree: exp.Expr) -> Scalar | None:
         """Return a column, a parameter or a constant; None for anything else."""

@@ -18,7 +18,12 @@ from dgs.query.scalar import Scalar, call, literal
 from dgs.query.sql.sql_syntax import SqlText
 
 Lower = Callable[[exp.Expr], Scalar]
-PARTS = ("year", "month", "day", "hour", "minute", "second", *PARTS_OF_TIME)
+PARTS = ("year", "month", "day", "hour", "minute", "second", "epoch", *PARTS_OF_TIME)
+FORMATS = {
+    "%Y": ("year", 4), "%m": ("month", 2), "%d": ("day", 2), "%H": ("hour", 2), "%M": ("minute", 2), "%S": ("second", 2),
+    "%j": ("dayofyear", 3),
+}  # fmt: skip
+"""The parts of a time in a text, with their digits."""
 MICROS = {
     "microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6,
     "day": 86400 * 10**6, "week": 7 * 86400 * 10**6,
@@ -110,6 +115,28 @@ def _part(name: str, of: exp.Expr, tree: exp.Expr, lower: Lower, text: SqlText) 
     return call(part, lower(of))
 
 
+def _formatted(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar:
+    """Return the text of a time: the parts that a format names, with zeros before them, and what is between them."""
+    written = tree.args["format"]
+    pieces = re.findall(r"%.?|[^%]+", written.this) if written.is_string else []
+    unknown = [one for one in pieces if one[0] == "%" and one != "%%" and one not in FORMATS]
+    if unknown or not FORMATS.keys() & set(pieces):
+        problem = f"not supported: `strftime` with {unknown[0] if unknown else 'a format that names no part of the time'}"
+        raise text.error("Q110", tree, problem, f"There are {', '.join(FORMATS)}, %%.")
+    time = lower(tree.this)
+    found = call("left", _text(call("year", time)), literal(0))  # empty, or null as the time
+    for one in pieces:
+        part, digits = FORMATS.get(one, ("", 0))
+        padded = part and call("concat_strict", literal("0" * digits), _text(call(part, time)))
+        piece = call("right", padded, literal(digits)) if padded else literal(one.replace("%%", "%"))
+        found = call("concat_strict", found, piece)
+    return found
+
+
+def _text(of: Scalar) -> Scalar:
+    return exp.Cast(this=of, to=exp.DataType.build("text"))
+
+
 def _date(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar | None:  # noqa: ARG001 - as all makers
     """Return a cast to a date: the beginning of the day."""
     if tree.args["to"].this.name != "DATE":
@@ -136,6 +163,7 @@ _MAKERS: dict[type[exp.Expr], Callable[[exp.Expr, Lower, SqlText], Scalar | None
     **dict.fromkeys((exp.TimestampTrunc, exp.DateTrunc), _trunc),
     **dict.fromkeys((exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime), _asking),
     exp.DateDiff: _diff,
+    exp.TimeToStr: _formatted,
     exp.Extract: _extract,
     exp.Cast: _date,
     exp.Anonymous: _by_name,

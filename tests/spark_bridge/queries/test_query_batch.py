@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 
 import pytest
@@ -16,14 +17,15 @@ from dgs.job.schema import SparkConfig
 from dgs.query.aggregates import Aggregate, UserAggregation
 from dgs.query.errors import QueryError
 from dgs.query.evaluate import answers, zbag
+from dgs.query.fronts import read
 from dgs.query.relation import Group, Map, Repeat, Script, Source, Where, column
 from dgs.query.scalar import ITEMS, Nested, call, field, literal, struct
 from dgs.query.spark.spark_text import spark_text
-from dgs.query.types import FLOAT, INT, TEXT, Schema, order_key
+from dgs.query.types import FLOAT, INT, TEXT, TIME, Schema, order_key
 from dgs.spark_bridge.queries.query_batch import CASE_SENSITIVE, answered
 from tests.dgs.query.random_scripts import RandomScripts
 
-TYPES = {"int64": pa.int64(), "float64": pa.float64(), "text": pa.string()}
+TYPES = {"int64": pa.int64(), "float64": pa.float64(), "text": pa.string(), "time": pa.timestamp("us")}
 STREAM = Source("s", Schema.of(k=TEXT, n=INT, x=FLOAT))
 ROWS = [("a", 1, 1.5), ("a", 1, 1.5), ("it's \\ `b`", None, 0.0), (None, -7, None), ("a", 3, -2.0)]
 
@@ -97,6 +99,37 @@ def test_names_division_bags_and_texts_agree(spark, tmp_path):
     assert_agrees(script, {"s": ROWS}, tmp_path)
     assert spark.conf.get(CASE_SENSITIVE) == "false"
     assert not spark.catalog.listTables()
+
+
+TIMES = (
+    None,
+    *map(
+        dt.datetime.fromisoformat,
+        ("1969-12-31 23:59:59.5", "2020-02-29 00:00:00", "2024-12-30 12:34:56.789", "0099-03-01 01:02:03"),
+    ),
+)
+OF_TIMES = (
+    "select t, date_trunc('week', t) a, date_trunc('quarter', t) b, date_trunc('year', t) c, date_trunc('hour', t) d from e",
+    "select t, extract(week from t) a, extract(dow from t) b, extract(doy from t) c, extract(isodow from t) d, quarter(t) e from e",
+    "select t, t + interval '1 month 2 days' a, t - interval '90 minutes' b, cast(t as date) c, second(t) d from e",
+    "select t, date_diff('day', timestamp '2000-01-31', t) a, date_diff('month', timestamp '2000-01-31', t) b from e",
+    "select t, date_diff('hour', t, timestamp '2000-01-31 00:30:00') a, epoch(t) b, strftime(t, '%Y/%m-%d %H:%M:%S %j') c from e",
+    "select n from s intersect select day(t) from e",
+    "select n from s except select day(t) from e",
+    "select k, n from s intersect all select k, n from s where x > 0",
+    "select k, n from s except all select k, n from s where x > 1",
+    "select concat_ws('-', k, 'z') a, concat_ws(k, 'y', 'z') b from s",
+    "select n, string_agg(k, '/') a, string_agg(distinct k) b, string_agg(k, '') filter (where x > 1) c from s group by n",
+    "select arg_min(k, n) a, arg_max(n, x) b, arg_max(k, n) filter (where x < 1) c, any_value(k) d, list(distinct n) e from s",
+)
+
+
+def test_times_sets_and_ties_agree(spark, tmp_path):
+    sources = {"e": Source("e", Schema.of(t=TIME)), "s": STREAM}
+    nodes = [node for text in OF_TIMES for _, node in read(text, sources).outputs]
+    script = Script.of({f"q{number}": node for number, node in enumerate(nodes)})
+    ties = [("c", 3, 1.5), (None, 3, 1.5), ("a", -7, None), ("z", 1, 1.5)]
+    assert_agrees(script, {"e": [(one,) for one in TIMES], "s": [*ROWS, *ties]}, tmp_path)
 
 
 def test_loops_agree(spark, tmp_path):

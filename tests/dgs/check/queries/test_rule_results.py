@@ -12,9 +12,10 @@ from dgs.query.aggregates import Aggregate
 from dgs.query.relation import Expand, Group, Join, Key, Map, Order, Script, Source, Union, Where, column
 from dgs.query.rewrite import Distinct, Rules, rewritten
 from dgs.query.scalar import call, conjuncts, literal, substituted
-from dgs.query.types import INT, TEXT, Schema
+from dgs.query.types import INT, TEXT, TIME, Schema
 
 ORDERS = Source("orders", Schema.of(id=INT, customer=INT, price=INT))
+VISITS = Source("visits", Schema.of(at=TIME))
 CUSTOMERS = Source("customers", Schema.of(name=TEXT, number=INT))
 PAIR = ((column("customer"), column("number")),)
 DEAR = call("gt", column("price"), literal(1))
@@ -132,6 +133,44 @@ def distinct_left_out_where_items_repeat(rules):
     @rules.to_replace(Distinct)
     def rule(node):
         return node.input
+
+
+@wrong(Map(VISITS, (("since", call("trunc_month", column("at"))),)))
+def the_year_for_the_month(rules):
+    @rules.to_replace(Map).when(lambda node: node.fields[0][1].this == "trunc_month")
+    def rule(node):
+        return Map(node.input, (("since", call("trunc_year", column("at"))),))
+
+
+MAY = call("to_time", literal("2023-05-01"))
+
+
+@wrong(Where(VISITS, call("gte", column("at"), MAY)))
+def a_time_that_is_no_longer_in_it(rules):
+    @rules.to_replace(Where).when(lambda node: node.predicate == call("gte", column("at"), MAY))
+    def rule(node):
+        return Where(node.input, call("gt", column("at"), MAY))
+
+
+@wrong(Join(ORDERS, CUSTOMERS, PAIR, how="anti"))
+def anti_join_as_a_join_without_partner(rules):
+    @rules.to_replace(Join).when(lambda node: node.how == "anti")
+    def rule(node):
+        joined = Where(Join(node.left, node.right, node.pairs, how="left"), call("isnull", column("name")))
+        return Map(joined, tuple((name, column(name)) for name in node.schema.names))
+
+
+@wrong(
+    Group(
+        Group(ORDERS, (("id", column("id")),), (("a", Aggregate("avg", (column("price"),))),)),
+        (),
+        (("m", Aggregate("avg", (column("a"),))),),
+    )
+)
+def average_of_averages(rules):
+    @rules.to_merge(Group, Group)
+    def rule(parent, child):
+        return Group(child.input, (), (("m", child.aggregates[0][1]),))
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -8,11 +8,13 @@ import duckdb
 import pytest
 
 from dgs.errors import ProgramError
-from dgs.query.compact.arrow_rows import to_arrow
+from dgs.query.compact.arrow_rows import from_arrow, to_arrow
+from dgs.query.duck import run
 from dgs.query.errors import QueryError
 from dgs.query.evaluate import answer, rows_of, zbag
 from dgs.query.relation import Source
 from dgs.query.sql import relation
+from dgs.query.sql_text import text_of
 from dgs.query.standing import Query
 from dgs.query.types import FLOAT, INT, TEXT, TIME, Schema
 
@@ -167,6 +169,12 @@ QUERIES = [
     "select date_diff('minute', a, b), date_diff('second', a, b), date_diff('quarter', a, b) from t",
     "select t.id, u.id from t join t u on t.a::date = u.b::date and t.id < u.id",
     "select coalesce(a, b, '2020-01-01') x, greatest(a, b) g, a is distinct from b d from t",
+    "select id, epoch(a) e, extract(epoch from b) f, strftime(a, '%Y-%m-%d %H:%M:%S') s, strftime(b, '%j%%') j from t",
+    "select c, string_agg(c, ', ' order by c) s, string_agg(distinct c) d, string_agg(c, '/') filter (where d > 3) f from f group by c",
+    "select string_agg(distinct c, '' order by c) s, count(*) n, string_agg(c, ';') is null z from w",
+    "select string_agg(c, ','), any_value(k) from f where id < 0",
+    "select k, any_value(k) a, any_value(c) filter (where c = 'a') b, list(distinct c) l, count(distinct c) n from f group by k",
+    "select concat_ws('-', c, 'x', c) a, concat_ws(c, 'x', 'y') b, concat(c, '!') d from f",
     "select cast('2021-02-03 04:05:06' as date) d, date '2020-01-31' + interval 1 month x",
 ]
 
@@ -222,6 +230,15 @@ def test_a_program_over_batches_gives_the_rows_of_duckdb(text, duck):
             rows = rows_of(ROWS[name][start : start + 10], schema)
             state = query.merge(state, query.h(**{name: to_arrow(rows, schema)}))
     found = [tuple(row.values()) for row in query.answer(state)]
+    assert multiset(found) == multiset(duck.execute(text).fetchall())
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_statement_gives_the_rows_of_duckdb(text, duck):
+    """The statement that answers over many rows, asked over these few."""
+    query = relation(text, {name: Source(name, schema) for name, schema in SCHEMAS.items()})
+    tables = {name: to_arrow(rows_of(ROWS[name], schema), schema) for name, schema in SCHEMAS.items()}
+    found = from_arrow(run(text_of(query), tables, query.schema), query.schema)
     assert multiset(found) == multiset(duck.execute(text).fetchall())
 
 
