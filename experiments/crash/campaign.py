@@ -84,8 +84,8 @@ def table(runs: Iterable[Judged]) -> Lines:
 def main(
     *,
     minutes: Annotated[float, typer.Option("--minutes", help="No run begins after so many minutes.")] = 8.0,
-    attacks: Annotated[int, typer.Option("--attacks", help="Attacks on one run, at most.")] = 12,
-    events: Annotated[int, typer.Option("--events", help="Values in each of four streams.")] = 6_000,
+    attacks: Annotated[int, typer.Option("--attacks", help="Attacks on one run, at most.")] = 20,
+    events: Annotated[int, typer.Option("--events", help="Values in each of four streams.")] = 8_000,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first run.")] = 1,
     file: Annotated[Path, typer.Option("--json", help="Gets a line for each run.")] = Path("campaign.jsonl"),
 ) -> None:

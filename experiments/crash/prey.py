@@ -23,17 +23,17 @@ from experiments.crash.processes import hosts_of
 STOPS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 ATTACKS = {
-    "host": 10,
-    "driver": 2,
+    "host": 20,
+    "driver": 3,
     "all": 2,
-    "commit, host": 3,
+    "commit, host": 6,
     "commit, driver": 2,
     "SIGTERM": 2,
     "SIGINT": 1,
     "SIGHUP": 1,
-    "stop, host": 1,
+    "stop, host": 2,
     "stop, driver": 1,
-    "replan, host": 2,
+    "replan, host": 4,
     "replan, driver": 1,
 }
 """The attacks, by weight. Before a comma: what the run is at. After it, or alone: what is killed (`all`: the group of processes)."""
