@@ -31,7 +31,7 @@ class Run(Typed[OwnState, OwnOutput]):
 
     `report`: the content of results.json. `plan`: the plan that was run. `state`: the final state of the program. `run_dir`: the
     directory of the run (None if nothing was written). `differences`: the first differences to the sequential program.
-    `dead_letters`: the events that `on_error: skip` left out.
+    `dead_letters`: the events that `on_error: skip` left out. `batches` is iterated over whenever the outputs are asked for.
     """
 
     def __init__(
@@ -53,7 +53,11 @@ class Run(Typed[OwnState, OwnOutput]):
         self.run_dir = run_dir
         self.differences = list(differences)
         self.dead_letters = list(dead_letters)
-        self._batches = list(batches)
+        self._batches = batches  # perhaps in a file, and as many as do not fit into memory
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of: with the outputs, wherever they are."""
+        return {**self.__dict__, "_batches": list(self._batches)}
 
     @property
     def verified(self) -> bool | None:
@@ -63,7 +67,7 @@ class Run(Typed[OwnState, OwnOutput]):
     @cached_property
     def outputs(self) -> Outputs[OwnOutput]:
         """The values that `update` emitted, in the total order of their events."""
-        return Outputs(self._batches)
+        return Outputs(list(self._batches))
 
     def to_arrow(self) -> Any:
         """Return the outputs as an Arrow table: see `Outputs.to_arrow`."""

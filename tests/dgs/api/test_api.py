@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.sinks.kept_outputs import KeptOutputs
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
 
@@ -225,3 +227,25 @@ def test_import_loads_nothing_heavy():
     script = "import sys, dgs; print([m for m in ('numpy', 'pyarrow', 'ray', 'pyspark', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Numbers(dgs.Program):
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit(event.payload)
+        return state + 1
+
+
+def test_outputs_stay_on_disk_until_they_are_asked_for(monkeypatch):
+    asked = []
+    read = KeptOutputs.__iter__
+    monkeypatch.setattr(KeptOutputs, "__iter__", lambda kept: asked.append(kept) or read(kept))
+    events = [("value", ts, "x" * 100) for ts in range(50)]
+    run = dgs.run(Numbers, streams={"values": events}, settings={"runtime.buffer_bytes": "1KiB"})
+    while_it_ran = len(asked)  # what was held until it was committed
+    assert run.outputs == [payload for _, _, payload in events]
+    assert len(asked) == while_it_ran + 1
+    assert asked[-1] not in asked[:-1]
+    assert pickle.loads(pickle.dumps(run)).outputs == run.outputs
