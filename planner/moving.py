@@ -102,13 +102,15 @@ class Moving:
     def compared(self, now: float, gain: float, *, took: float = 0.0) -> bool:
         """Return whether the run should move to the best plan now, which is predicted to be `gain` times as fast.
 
-        `took`: the seconds of the comparison. True comes once, until the gain has been too small or there is another plan.
+        `took`: the seconds of the comparison. After the first one with enough gain the next is soon, and may decide.
+        True comes once, until the gain has been too small or there is another plan.
         """
         self._next_comparison = now + took / LARGEST_SHARE
         if gain < self._gain:
             self._since, self._is_said = None, False
             return False
-        self._since = now if self._since is None else self._since
+        if self._since is None:
+            self._since, self._next_comparison = now, min(self._next_comparison, now + self._after)
         is_resting = self._moved is not None and now - self._moved < REST_SECONDS
         if self._is_said or is_resting or now - self._since < self._after:
             return False

@@ -81,10 +81,14 @@ def assign_hosts(
     ways.append(_heaviest_first(leaves, weights, hosts))
     least = min(_peak(way, weights) for way in ways)
     whole = subtree_totals(plan, {**own, **weights})
-    balanced = [way for way in ways if _peak(way, weights) <= SPREAD * least]
-    for way in balanced:
+    balanced: list[dict[str, int]] = []
+    for way in ways:
         _follow_heaviest(plan, whole, way)
-    chosen = min(balanced, key=lambda way: crossing(plan, way, known))
+        if way not in balanced and _peak({leaf: way[leaf] for leaf in leaves}, weights) <= SPREAD * least:
+            balanced.append(way)
+    chosen = balanced[0]
+    if len(balanced) > 1:
+        chosen = min(balanced, key=lambda way: crossing(plan, way, known))
     number = {host: i for i, host in enumerate(sorted(set(chosen.values())))}
     return {node.id: number[chosen[node.id]] for node in plan.nodes()}
 

@@ -25,7 +25,7 @@ class Costs:
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
     by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
-    files are not in it. `piece`: releasing the events of one lane between two requests that take the state.
+    files are not in it. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
@@ -39,7 +39,8 @@ class Costs:
     stretch: float = 2.5e-6
     call: float = 12e-6
     merge: float = 0.15e-6
-    read: float = 0.005e-6
+    read: float = 1.1e-9
+    split: float = 6e-9
     piece: float = 45e-6
     fork: float = 0.3e-6
     join: float = 0.3e-6

@@ -170,16 +170,20 @@ class _Model:
         return folding + _pieces(mine) * costs.piece
 
     def _sending(self) -> dict[int, float]:
-        """Return the seconds that each host sends or takes events that it reads for another one, or another one for it."""
+        """Return the seconds that each host divides streams among workers, and sends or takes events that another one reads."""
         each = (EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
         owned: dict[str, dict[int, float]] = {}
+        owners: dict[str, set[str]] = {}
         for worker, mine in self._traffic.items():
             for lane in mine.lanes:
+                owners.setdefault(lane.stream, set()).add(worker)
                 rates = owned.setdefault(lane.stream, {})
                 rates[self._home[worker]] = rates.get(self._home[worker], 0.0) + lane.rate
         seconds: dict[int, float] = {}
-        for rates in owned.values():
+        for stream, rates in owned.items():
             reader = max(rates, key=lambda host: rates[host])
+            if len(owners[stream]) > 1:
+                seconds[reader] = seconds.get(reader, 0.0) + sum(rates.values()) * self._costs.split
             for host, rate in rates.items():
                 for end in (host, reader) if host != reader else ():
                     seconds[end] = seconds.get(end, 0.0) + rate * each

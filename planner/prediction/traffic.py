@@ -28,7 +28,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.rates import KindRates, by_kind
 
-BATCH_EVENTS = 8192.0
+BATCH_EVENTS = 65_536.0
 """The events of one reading of a source. No stretch is longer."""
 
 

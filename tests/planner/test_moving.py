@@ -159,6 +159,14 @@ def test_plans_are_compared_for_a_small_share_of_the_time():
     assert compared == pytest.approx(1000 * LARGEST_SHARE, abs=2)
 
 
+def test_a_gain_is_confirmed_soon_though_comparisons_take_long():
+    moving, moves = Moving(after=6.0, gain=GAIN), []
+    for now in map(float, range(400)):
+        if moving.counted(now, {("s", None): 1.0}) is not None:
+            moves += [now] if moving.compared(now, 2.0, took=2.0) else []
+    assert moves == [12.0]
+
+
 def test_a_run_without_events_has_no_rates_to_compare_plans_at():
     moving = Moving(after=6.0, gain=GAIN)
     assert [moving.counted(float(now), {}) for now in range(20)] == [None] * 20

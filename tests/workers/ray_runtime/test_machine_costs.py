@@ -33,3 +33,16 @@ def test_a_slower_machine_has_greater_costs(monkeypatch):
     monkeypatch.setattr(module, "Counting", Slow)
     found = machine_costs()
     assert found.synchronisation + found.piece > 0.5e-3
+
+
+def test_waiting_for_other_processes_makes_a_machine_no_slower(monkeypatch):
+    class Waiting(module.Counting):
+        def join(self, left, right):
+            time.sleep(5e-3)
+            return left + right
+
+    monkeypatch.setattr(module, "SHORT", 5)
+    monkeypatch.setattr(module, "LONG", 20)
+    monkeypatch.setattr(module, "Counting", Waiting)
+    found = machine_costs()
+    assert found.synchronisation + found.piece < 1e-3

@@ -45,6 +45,21 @@ def test_events_in_batches_have_costs_of_their_kind():
     assert costs.column("n") > 10 * costs.column("free")
 
 
+def test_batches_are_tried_at_length_with_the_state_of_a_run_whatever_the_first_call_imports():
+    tried = []
+
+    class Importing(Summing):
+        def update_batch(self, state, batch, emit):
+            if not tried:
+                time.sleep(0.1)
+            tried.append((state, len(batch)))
+            return super().update_batch(state, batch, emit)
+
+    trial(Importing(), [numbers(1000)])
+    assert max(length for _, length in tried) == 1000
+    assert all(state > 0 for state, _ in tried)
+
+
 def test_a_program_that_waits_has_the_costs_of_its_waiting():
     class Waiting(Summing):
         def update(self, state, event, emit):
