@@ -6,9 +6,10 @@ import csv
 import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
+import pyarrow as pa
 
 from dgs.api.queries.query_tables import Table, TableFile
 from dgs.errors import MissingInputError
@@ -18,6 +19,10 @@ from dgs.query.fronts import needed
 if TYPE_CHECKING:
     from dgs.query.mrql import Reading
     from dgs.query.types import Schema
+
+
+KINDS = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
+"""The kinds of files by the formats of MRQL."""
 
 
 def named_tables(text: str, name: str | None, given: Sequence[str]) -> list[Table]:
@@ -42,23 +47,33 @@ def _table(reading: Reading, folder: Path) -> Table:
     if not path.exists():
         advice = "Its path is relative to the script, or to the working directory"
         raise MissingInputError(stream=reading.name, path=path, advice=advice)
-    if reading.schema is None or reading.format not in ("csv", "line"):
-        rows = TableFile(reading.name, str(path)).read(Path()).rows
-    else:
+    if reading.format == "line" and reading.schema is None:
+        with _opened(path) as lines:
+            rows = pa.table({"value": pa.array([line.rstrip("\r\n") for line in lines], pa.string())})
+    elif reading.format in ("csv", "line") and reading.schema is not None:
         rows = to_arrow(list(_rows(reading, reading.schema, path)), reading.schema)
+    else:
+        kind, delimiter = KINDS[reading.format], reading.delimiter if reading.format == "csv" else None
+        rows = TableFile(reading.name, str(path), kind=kind, delimiter=delimiter).read(Path()).rows
     return Table(reading.name, rows, np.arange(len(rows)))
+
+
+def _opened(path: Path) -> TextIO:
+    return (
+        cast("TextIO", gzip.open(path, "rt", newline="")) if path.suffix == ".gz" else path.open(newline="")
+    )
 
 
 def _rows(reading: Reading, schema: Schema, path: Path) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a file without a header. What follows the last column is left out; nothing between delimiters is null."""
-    from dgs.query.meanings import cast
+    from dgs.query.meanings import cast as made
 
-    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as lines:
+    with _opened(path) as lines:
         for number, row in enumerate(csv.reader(lines, delimiter=reading.delimiter or ",")):
             try:
                 values = zip(row[: len(schema)], schema.types, strict=True)
                 yield tuple(
-                    None if text == "" and of.kind != "text" else cast(text, of.kind) for text, of in values
+                    None if text == "" and of.kind != "text" else made(text, of.kind) for text, of in values
                 )
             except (ValueError, QueryError):
                 problem = f"{path}, line {number + 1}: {row!r} does not fit ({schema})"

@@ -276,7 +276,12 @@ class Values(Columns):
         found: dict[str, Term] = {}
         if isinstance(pattern, t.TuplePattern):
             if not isinstance(whole, Fields) or not whole.is_tuple:
-                raise self.text.error("Q204", pattern.at, "a tuple pattern for elements that are no tuples")
+                raise self.text.error(
+                    "Q204",
+                    pattern.at,
+                    "a tuple pattern for elements that are no tuples",
+                    "Records have patterns such as `<A: x, B: y>`; a name alone fits any element.",
+                )
             if len(whole.items) != len(pattern.items):
                 raise self.text.error(
                     "Q203", pattern.at, f"{len(pattern.items)} names for tuples of {len(whole.items)} items"

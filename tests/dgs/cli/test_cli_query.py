@@ -325,6 +325,25 @@ def test_a_text_of_mrql_reads_its_files(project, dgs):
     assert [list(json.loads(line).values()) for line in done.out.splitlines()] == [[1, 2], [2, 1]], done.err
 
 
+FILES = {
+    'select (w, count(r)) from r in source(json, "r.json"), w in r.words group by w: w;': [
+        ["a", 2],
+        ["b", 1],
+    ],
+    'select (r.k, r.v) from r in stream(csv, "semi.csv", ";");': [[1, "x, y"], [2, "z"]],
+    'select l from l in source(line, "semi.csv");': [["1;x, y"], ["2;z"], ["k;v"]],
+}
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_a_text_of_mrql_says_the_format_and_the_delimiter_of_a_file(project, dgs, text):
+    (project / "r.json").write_text('{"words": ["a", "b"]}\n{"words": ["a"]}\n')
+    (project / "semi.csv").write_text("k;v\n1;x, y\n2;z\n")
+    (project / "out.mrql").write_text(text)
+    done = dgs("query out.mrql --json")
+    assert [list(json.loads(line).values()) for line in done.out.splitlines()] == FILES[text], done.err
+
+
 RULES = """
 from dgs.query.relation import Where
 from dgs.query.rewrite import Rules

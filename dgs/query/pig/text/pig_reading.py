@@ -59,6 +59,8 @@ NOT_OURS = {
 """Statements of Pig and Piglet that are known and not supported, with what to write in their place."""
 
 _VERB = re.compile(r"(?:(?P<alias>\$?\w+)\s*=\s*)?(?P<verb>[a-z]\w*)\b(?!\s*=)", re.IGNORECASE)
+_INNER = re.compile(r"\{.*\w\s*=\s*([a-z]+)\s+$", re.IGNORECASE | re.DOTALL)
+_IN_A_BLOCK = "within the block of a FOREACH"
 _UDF = re.compile(r"define\s+\w+\s+", re.IGNORECASE)
 _WORDS = {
     "IDENT": "a name", "STRING": "a text in quotes", "INTEGER": "a number", "DECIMAL": "a number", "LONG": "a number",
@@ -180,9 +182,10 @@ def _unsupported(piece: Piece) -> pig.Unsupported | None:
 
 def refusal(statement: pig.Unsupported, source: SourceText) -> QueryError:
     """Return the error that names a statement which is known and not supported."""
-    what, instead = NOT_OURS.get(
-        statement.what, (statement.what, "Write the function in Python in a <% %> section.")
-    )
+    instead = "Write the function in Python in a <% %> section."
+    if statement.what.endswith(_IN_A_BLOCK):
+        instead = "A block has FILTER, DISTINCT, ORDER, LIMIT and values. Make the rest before GROUP."
+    what, instead = NOT_OURS.get(statement.what, (statement.what, instead))
     return QueryError.of("Q110", f"{what} is not supported", instead, span=source.span(statement.at))
 
 
@@ -190,9 +193,22 @@ def _parse(piece: Piece, source: SourceText) -> pig.Statement:
     try:
         tree = _grammar().parse(piece.text)
     except UnexpectedInput as error:
-        raise _syntax_error(error, piece, source) from None
+        found = _in_block(error, piece)
+        if found is None:
+            raise _syntax_error(error, piece, source) from None
+        return found
     made: pig.Statement = PigTree(piece.at).transform(tree)
     return made
+
+
+def _in_block(error: UnexpectedInput, piece: Piece) -> pig.Unsupported | None:
+    """Return the statement that is not supported for one in whose block a statement is that only stands outside of blocks."""
+    verb = _INNER.search(piece.text[: error.pos_in_stream or 0])
+    outer = _VERB.match(piece.text)
+    if verb is None or outer is None or not outer["alias"] or verb[1].upper() not in VERBS:
+        return None
+    what = f"{verb[1].upper()} {_IN_A_BLOCK}"
+    return pig.Unsupported(what, (outer["alias"],), at=piece.at + verb.start(1))
 
 
 def _syntax_error(error: UnexpectedInput, piece: Piece, source: SourceText) -> QueryError:

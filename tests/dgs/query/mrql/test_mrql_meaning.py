@@ -75,6 +75,11 @@ def test_value(text, expected):
             "select (p.x, q.x) from p in pairs, q in pairs where p.x < q.x;",
             [(a, b) for _, a in PAIRS for _, b in PAIRS if a < b],
         ),
+        (
+            'select (k, count(p)) from p in pairs group by k: if p.x > 9 then "high" else "low";',
+            [("high", 3), ("low", 1)],
+        ),
+        ("select p.x from p in pairs where if p.k = 1 then p.x > 10 else p.x > 5;", [20, 30]),
         ("select p.x + y from p in pairs, y in {p.k, 100};", [x + y for k, x in PAIRS for y in (k, 100)]),
         ("select y from p in pairs, y = p.k * p.x where y > 20;", [k * x for k, x in PAIRS if k * x > 20]),
         ("select x from (k, x) in (select (p.k, p.x) from p in pairs) where k = 1;", [10, 20]),

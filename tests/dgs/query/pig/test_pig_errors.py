@@ -134,6 +134,11 @@ WRONG = {
     b = GROUP a BY n; c = SAMPLE b 0.5;
                       ^
     Put it before GROUP, JOIN and DISTINCT.""",
+    A
+    + "b = GROUP a BY n; c = FOREACH b { d = FOREACH a GENERATE n; GENERATE COUNT(d); }; DUMP c;": """Q110 t.pig:2:39: FOREACH within the block of a FOREACH is not supported
+    b = GROUP a BY n; c = FOREACH b { d = FOREACH a GENERATE n; GENERATE COUNT(d); }; DUMP c;
+                                          ^
+    A block has FILTER, DISTINCT, ORDER, LIMIT and values. Make the rest before GROUP.""",
 }
 
 
