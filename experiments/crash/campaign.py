@@ -40,7 +40,7 @@ def judged(place: Path, seed: int, *, attacks: int, events: int) -> Judged:
     found = Judged(seed)
     prey = Prey(place, plan, dice, found)
     for kind in dice.choices(list(ATTACKS), list(ATTACKS.values()), k=attacks):
-        prey.wait_for_a_moment()
+        prey.wait_for_a_moment(kind)
         if prey.is_running:
             prey.attack(kind)
         if not prey.goes_on():

@@ -107,6 +107,7 @@ class Prey(Watched):
         self._may_end_with = {0, BUSY}
 
     def _begin(self) -> None:
+        self._has_hosts = True
         shutil.rmtree(self._run_dir, ignore_errors=True)
         self._start("run", str(self._plan), "--run-dir", str(self._run_dir))
 
@@ -132,17 +133,18 @@ class Prey(Watched):
         if code == BUSY:
             time.sleep(1.0)
         if self._record.exists():
-            way = self._dice.choice(list(WAYS))
+            way = self._dice.choices(list(WAYS), [2, 2, 2, 2, 1])[0]
             self._judged.ways[way] += 1
+            self._has_hosts = way != "local"
             self._start("resume", str(self._run_dir), *WAYS[way])
         else:
             self._begin()
         return True
 
-    def wait_for_a_moment(self) -> None:
-        """Wait for a change of the record or two, or not even for the beginning, and then no time or some."""
+    def wait_for_a_moment(self, kind: str) -> None:
+        """Wait for a change of the record or two, or before a signal perhaps for none, and then no time or some."""
         self._wait(self._takes_signals)
-        for _ in range(self._dice.choice([0, 1, 2])):
+        for _ in range(self._dice.choice([0, 1, 2] if kind in STOPS else [1, 2])):
             before = len(self.commits)
             self._wait(lambda: len(self.commits) > before)  # noqa: B023 - called at once
         time.sleep(self._dice.choice([0.0, self._dice.uniform(0, 0.3), self._dice.uniform(0, LONGEST_PAUSE)]))
@@ -208,6 +210,8 @@ class Prey(Watched):
             moving.kill()
 
     def _kill(self, whom: str, moment: str) -> None:
+        if whom == "host" and self._has_hosts:
+            self._wait(lambda: bool(hosts_of(self.process.pid, HOSTS)))
         hosts = hosts_of(self.process.pid, HOSTS) if whom == "host" else []
         died = "host" if hosts and self.is_running else "all" if whom == "all" else "driver"
         self._judged.attacks[f"{moment}, {died}".removeprefix(", ")] += 1
