@@ -50,6 +50,51 @@ class ListsASet(Program):
         return state
 
 
+@breaks("lists_a_dict", "plans")
+class ListsADict(Program):
+    """Equal states that list their keys in the order in which independent events came."""
+
+    depends = Dependence((PUT, PUT, SAME_KEY), (BARRIER, PUT, ALWAYS), (BARRIER, BARRIER, ALWAYS))
+
+    def init(self):
+        return {}
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == BARRIER:
+            emit(list(state.items()))
+            return {}
+        return {**state, event.tag.key: event.payload}
+
+    def fork(self, state, left, right):
+        theirs = {k: v for k, v in state.items() if PUT(k) in right}
+        return {k: v for k, v in state.items() if k not in theirs}, theirs
+
+    def join(self, left, right):
+        return {**left, **right}
+
+
+@breaks("one_for_true", "plans")
+class OneForTrue(Program):
+    """Equal states, of which one holds True and the other 1."""
+
+    depends = Dependence((BARRIER, VALUE, ALWAYS), (BARRIER, BARRIER, ALWAYS))
+
+    def init(self):
+        return 0
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == BARRIER:
+            emit(str(state))
+            return 0
+        return state or bool(event.payload) or 0
+
+    def fork(self, state, left, right):
+        return state, 0
+
+    def join(self, left, right):
+        return max(int(left), int(right))
+
+
 @breaks("hash_of_texts", "elsewhere")
 class HashOfTexts(Program):
     """Keys are put into buckets by a hash that is another in every process."""

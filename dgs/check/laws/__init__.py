@@ -3,7 +3,7 @@
 `contract` defines a law. Then read:
 
 - `codec`, `ownership`, `determinism`, `resuming`: laws for every program, parallel or not.
-- `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3).
+- `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3). `plans`: equal states go on alike.
 - `identity`, `accumulation`: programs that accumulate.
 - `batches`, `windows`: vectorised methods equal folds of `update`. `compiled`: so do loops made from it.
 - `elsewhere`: another process gives the same results.
@@ -21,6 +21,7 @@ from dgs.check.laws.forking import ForkingIsUndone
 from dgs.check.laws.identity import IdentityIsNeutral
 from dgs.check.laws.joining import UpdatesMayJoinLater
 from dgs.check.laws.ownership import OwnsOnlyStates
+from dgs.check.laws.plans import EqualStatesGoOnAlike
 from dgs.check.laws.resuming import GoesOnAfterTheCodec
 from dgs.check.laws.windows import WindowsAreFolds
 
@@ -34,6 +35,7 @@ LAWS: tuple[Law, ...] = (
     AccumulatingKindsAccumulate(),
     ForkingIsUndone(),
     UpdatesMayJoinLater(),
+    EqualStatesGoOnAlike(),
     BatchesAreFolds(),
     WindowsAreFolds(),
     CompiledEqualsInterpreted(),

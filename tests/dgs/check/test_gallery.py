@@ -15,7 +15,7 @@ from tests.selection import every_other
 SEEDS = 20
 MOST_EVENTS = 3
 TYPICAL_EVENTS = 2
-NEED_THREE = {"capped_points", "float_sum", "lists_a_set", "mean_of_means"}
+NEED_THREE = {"capped_points", "float_sum", "lists_a_dict", "lists_a_set", "mean_of_means"}
 """No two events show what is wrong with them; with a hundred points some do, but shrinking seldom comes by."""
 SECONDS = 10
 """Of this process, so that what else the machine does is not counted."""
