@@ -27,6 +27,9 @@ from dgs.planner.topology import Topology
 SPREAD = 1.1
 """The largest peak load of a placement that is considered, as a multiple of the least peak load found."""
 
+LEAST_SHARE = 1e-6
+"""The least share of a leaf, so that leaves that wait for events are not all with those that have them."""
+
 SYNCHRONISATION = 2000.0
 """Number of events in a batch that cost as much to send as the messages of one synchronisation: 0.1 ms."""
 
@@ -73,9 +76,8 @@ def assign_hosts(
     known = rates or {}
     own = {node: sum(streams.values()) for node, streams in known.items()}
     leaves = [leaf.id for leaf in plan.leaves]
-    weights = {leaf: own.get(leaf, 0.0) for leaf in leaves}
-    if not any(weights.values()):
-        weights = dict.fromkeys(leaves, 1.0)
+    least_weight = LEAST_SHARE * sum(own.get(leaf, 0.0) for leaf in leaves) or 1.0
+    weights = {leaf: max(own.get(leaf, 0.0), least_weight) for leaf in leaves}
     by_stream = sorted(leaves, key=lambda leaf: sorted(known.get(leaf, ())))
     ways = [_in_order(leaves, weights, hosts), _in_order(by_stream, weights, hosts)]
     ways.append(_heaviest_first(leaves, weights, hosts))

@@ -105,6 +105,12 @@ def test_one_worker_or_one_that_has_nearly_all_events_is_on_the_first_host(leave
     assert {*home.values()} == {*range(len({*home.values()}))}
 
 
+@pytest.mark.parametrize("busy", ["l0", "l1"])
+def test_a_leaf_that_waits_for_events_is_not_beside_the_one_that_has_all(busy):
+    home = assign_hosts(flat(2), 2, {busy: {"v": 100.0}})
+    assert home["l0"] != home["l1"]
+
+
 def test_more_hosts_than_leaves_leave_some_idle():
     assert set(assign_hosts(flat(2), 5).values()) <= set(range(5))
 

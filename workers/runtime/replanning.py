@@ -92,7 +92,8 @@ class Replanning:
         rates = self._moving.counted(now, _sum(taken()))
         self._say_what_a_move_has_brought()
         if rates is not None and self._comparing is None:
-            self._rates = _by_stream(rates)
+            if self._proposed is None:  # else the rates are of a run that stops reading, to move
+                self._rates = _by_stream(rates)
             self._comparing = self._started(self._deployment, rates)
 
     def moved(self, job: Job, path: str) -> Job:

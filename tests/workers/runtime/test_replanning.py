@@ -91,6 +91,20 @@ def test_move_is_measured_before_and_after_and_places_workers_by_the_rates_of_no
     assert run.said[1:] == ["since the run has moved it processes 183 events/s, and 61 events/s before"]
 
 
+def test_workers_are_placed_by_the_rates_that_led_to_the_move_and_not_by_those_of_its_last_moments(run):
+    run.goes_on(20)
+    assert run.said
+    run.goes_on(20, each=0.01)
+    moved = run.replanning.moved(replace(run.job, plan=ONE), str(run.job.control_dir / BETTER_PLAN))
+    assert moved.rates == {"v": {VALUE(0): 60.0}, "b": {BARRIER(): 0.5}}
+    run.replanning.begin(Deployment(moved, hosts=1))
+    run.goes_on(20, each=3.0)
+    assert run.replanning.moved(run.job, "plan-1.yaml").rates == {
+        "v": {VALUE(0): 180.0},
+        "b": {BARRIER(): 1.5},
+    }
+
+
 def test_move_to_a_plan_that_others_gave_is_not_counted(run):
     run.goes_on(20)
     run.replanning.moved(run.job, "plan-1.yaml")
