@@ -190,7 +190,8 @@ class Drawing:
         if kind == "arg_max":
             return Aggregate(kind, (self.key(schema), self.key(schema)), where=where)
         argument = self.key(schema) if kind in ("min", "max", "collect") else self.number_of(schema)
-        return Aggregate(kind, (argument,), where=where, empty=empty if kind == "sum" else "null")
+        is_distinct = kind in ("sum", "collect", "median") and self.random.random() < 0.1
+        return Aggregate(kind, (argument,), is_distinct, where, empty if kind == "sum" else "null")
 
     def key(self, schema: Schema):
         """Return any flat scalar over a schema, mostly a column."""
@@ -220,7 +221,8 @@ class Drawing:
         other = column(self.random.choice(names))
         if shape < 0.75:
             return when(self.condition(schema), one, other)
-        return call(self.random.choice(("add", "sub", "mul")), one, other)
+        function = self.random.choice(("add", "sub", "mul", "div"))
+        return call(function, one, other if function != "div" else literal(2))
 
     def condition(self, schema: Schema):
         """Return a condition over a schema."""
