@@ -17,7 +17,7 @@ repeat with more or fewer rows than a complete batch is detected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ SEGMENT_ROWS = 1 << 20
 """Most rows in a segment."""
 
 OF_FILES = "files "
-"""The prefix of the digests of batches whose rows are in files: Spark computes them."""
+"""The prefix in place of a digest where rows are in files. Earlier versions have a digest after it."""
 
 
 class Delivery:
@@ -103,10 +103,13 @@ class Delivery:
         files: Sequence[RowFile],
         columns: pa.Schema,
         *,
-        digest: str,
+        are_same: Callable[[Iterable[Path], Iterable[Path]], bool],
         high: int | None,
     ) -> None:
-        """Make a batch durable, once, whose rows are in files of the stream (see `dgs.workers.event_log.row_files`)."""
+        """Make a batch durable, once, whose rows are in files of the stream (see `dgs.workers.event_log.row_files`).
+
+        `are_same`: whether two lists of files have the same rows in any order. It is called if the log has the batch.
+        """
         directory = self.log / stream
         writer = LogWriter(self.log, stream, self.query.writer, ts=self._ts)
         before = writer.find(batch)
@@ -119,7 +122,15 @@ class Delivery:
             return
         frontier = None if high is None else high - self._delay - 1
         writer.append_files(
-            batch, files, columns, frontier, digest=f"{OF_FILES}{digest}", order_by=self._order[1:]
+            batch,
+            files,
+            columns,
+            frontier,
+            digest=f"{OF_FILES}{sum(file.rows for file in files)}",
+            repeats=lambda before: are_same(
+                *([directory / file.path for file in some] for some in (before, files))
+            ),
+            order_by=self._order[1:],
         )
         self.query.note(directory)
 

@@ -5,13 +5,14 @@ Spark writes the rows of each number into a directory of their own. So one pass 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal
 
 from dgs.spark_bridge.data_source.log_options import LogOptions
-from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, quoted
+from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, literal, quoted
 
 PART = f"{HIDDEN}part"
 """The column with the number of a row."""
@@ -82,8 +83,6 @@ class Division:
 
     def numbered(self, rows: Any, floors: Mapping[str, int]) -> Any:
         """Return the rows with the column PART. `floors`: for a stream, the greatest time that is late, raw."""
-        from pyspark.sql import functions as sql
-
         numbers = list(enumerate(self.reasons, len(self.options.streams)))
         numbers.sort(key=lambda pair: pair[1].kind != "cast")  # a failed cast makes a null
         kind = dict(rows.dtypes)[self.options.ts] if floors else ""
@@ -96,8 +95,8 @@ class Division:
             branches.append("ELSE 0")
         else:
             branches += [f"WHEN {self._is_of(name)} THEN {i}" for i, name in enumerate(self.options.streams)]
-        # One text: each call of a function of PySpark is a call of Java, a hundred of them as long as a small batch.
-        return rows.withColumn(PART, sql.expr(f"CASE {' '.join(branches)} END"))
+        # One text: each function of PySpark is some calls of Java, a hundred of which take as long as a small batch.
+        return rows.selectExpr("*", f"CASE {' '.join(branches)} END AS {PART}")
 
     def _condition(self, reason: Reason, floors: Mapping[str, int], kind: str) -> str | None:
         """Return the condition of a reason in SQL, None if it holds for no row. `kind`: the type of the times."""
@@ -124,36 +123,24 @@ class Division:
 
 
 def in_order(rows: Any, options: LogOptions, types: Mapping[str, str], *first: str) -> Any:
-    """Return the rows in the order of the log within each task: by the columns `first`, time, `order_by`, then all others of `types`."""
-    from pyspark.sql import functions as sql
-
+    """Return the rows within each task by the columns `first`, time, `order_by`, then all others of `types`. Readers put nulls last."""
     names = dict.fromkeys([options.ts, *options.order_by, *types])
     sortable = [name for name in names if types[name] in ATOMIC or types[name].startswith("decimal")]
-    return rows.sortWithinPartitions(*first, *(sql.col(quoted(name)).asc_nulls_last() for name in sortable))
+    return rows.sortWithinPartitions(*first, *map(quoted, sortable))
 
 
-def digested(rows: Any, options: LogOptions, types: Mapping[str, str]) -> tuple[Any, Any]:
-    """Return the rows, and an observation: how many there are, how many of them are events, and the sum of hashes of the events.
+def are_same(spark: Any, some: Iterable[Path], others: Iterable[Path]) -> bool:
+    """Whether Parquet files have the same rows in any order, each as often: Spark counts them and adds up hashes of them."""
+    return bool(_digest(spark, some) == _digest(spark, others))
 
-    `types`: the columns of an event, with Spark's types.
-    """
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as sql
 
+def _digest(spark: Any, files: Iterable[Path]) -> Any:
+    rows = spark.read.parquet(*map(literal, files))
     columns = []
-    for number, (name, kind) in enumerate(types.items()):
+    for number, (name, kind) in enumerate(rows.dtypes):
         has_hash = not any(part in kind for part in ("map<", "variant", "interval"))
         # A null leaves no trace in the hash, so the numbers between the columns tell which one is null.
         columns += [quoted(name) if has_hash else f"CAST({quoted(name)} AS STRING)", str(number)]
-    is_event = f"{PART} < {len(options.streams)}"
     found = f"xxhash64({', '.join(columns)})"
-    observation = Observation()
-    counts = {
-        "read": "count(1)",
-        "rows": f"count_if({is_event})",
-        "low": f"sum(CASE WHEN {is_event} THEN {found} & 4294967295L END)",  # halves: the sum of 64 bits would overflow
-        "high": f"sum(CASE WHEN {is_event} THEN shiftrightunsigned({found}, 32) END)",
-    }
-    return rows.observe(
-        observation, *(sql.expr(f"{text} AS {name}") for name, text in counts.items())
-    ), observation
+    halves = [f"{found} & 4294967295L", f"shiftrightunsigned({found}, 32)"]  # a sum of 64 bits would overflow
+    return rows.selectExpr("count(1)", *(f"sum({half})" for half in halves)).first()

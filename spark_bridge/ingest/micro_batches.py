@@ -1,32 +1,32 @@
 """Micro-batches on their way into the event log: Spark sorts and writes the rows as files, and the driver signs for them.
 
-`foreachBatch` gives each micro-batch as a DataFrame. Its rows are divided by stream, sorted, and written as Parquet by the tasks,
-which count and digest them in the same pass. The commit of a stream is one segment that names its files. No row enters this process.
+`foreachBatch` gives each micro-batch as a DataFrame. Its rows are divided by stream, sorted, and written as Parquet by the tasks. The
+footers of the files count them. The commit of a stream is one segment that names its files. No row enters this process.
 
-A batch that comes again is written again, under new names, and its digest is compared: the log keeps the first files.
+A batch that comes again is written again, under new names, and Spark compares the rows: the log keeps the first files.
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from dgs.errors import InternalError
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import AT_ONCE, BATCH_WRITE, columns_of, unit_of
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
-from dgs.spark_bridge.ingest.division import PART, Division, digested, in_order
+from dgs.spark_bridge.ingest.division import PART, Division, are_same, in_order
 from dgs.spark_bridge.ingest.left_out import LeftOut
 from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, is_of_rows, quoted
 from dgs.spark_bridge.ingest.row_counts import RowCounts
@@ -54,16 +54,11 @@ BUFFERED = 32 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """The files of a micro-batch: the folder of each part that has rows, their columns, and the number and a digest of the events.
-
-    `read`: the number of all rows, also of rows that are no events.
-    """
+    """The files of a micro-batch: the folder of each part that has rows, the columns, and the number of all rows, events or not."""
 
     folders: Mapping[int, Path]
     columns: pa.Schema
-    read: int
     rows: int
-    digest: str
 
 
 @dataclass(frozen=True)
@@ -108,9 +103,8 @@ class MicroBatches:
         try:
             rows = self._as_before(rows, batch)
             found = written(rows, staging.directory, division, self._floors(batch))
-            self.counts.add(read=found.read)
-            self._commit(batch, found, query)
-            self.counts.add(committed=found.rows)
+            self.counts.add(read=found.rows)
+            self.counts.add(committed=self._commit(rows.sparkSession, batch, found, query))
         finally:
             staging.clear()
 
@@ -132,7 +126,8 @@ class MicroBatches:
             return Query(self.options.query or BATCH_WRITE)
         return Query(read_object(self.checkpoint / "metadata")["id"], str(self.checkpoint))
 
-    def _commit(self, batch: int, found: Written, query: Query) -> None:
+    def _commit(self, spark: Any, batch: int, found: Written, query: Query) -> int:
+        """Make the events of a batch part of the log; return how many they are."""
         self.left_out.take(found.folders, batch)
         streams = self.options.streams
         delivery = Delivery(
@@ -142,19 +137,18 @@ class MicroBatches:
             delay=self.options.delay(unit_of(found.columns, self.options.ts)),
             order_by=self.options.order_by,
         )
+        are_same_here = partial(are_same, spark)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             taken = list(pool.map(lambda number: self._taken(number, batch, found), range(len(streams))))
-            count = sum(file.rows for files in taken for file in files)
-            if count != found.rows:
-                raise InternalError(problem=f"Spark counted {found.rows} events and wrote {count}")
             high = greatest(delivery.latest(streams), *(file.high for files in taken for file in files))
 
             def commit(number: int) -> None:
                 delivery.deliver_files(
-                    streams[number], batch, taken[number], found.columns, digest=found.digest, high=high
+                    streams[number], batch, taken[number], found.columns, are_same=are_same_here, high=high
                 )
 
             list(pool.map(commit, range(len(streams))))
+        return sum(file.rows for files in taken for file in files)
 
     def _floors(self, batch: int) -> dict[str, int]:
         """Return the greatest times that are late in a batch, of the streams that leave late rows out: what the log said before it."""
@@ -186,10 +180,9 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
     of_rows = {name: kind for name, kind in types.items() if is_of_rows(name) and name not in nulls}
     folder = place / f"batch-{secrets.token_hex(6)}"
     make_directory(place)
-    observed, observation = digested(division.numbered(kept, floors), options, of_rows)
     # Spark compares the first column of an order much faster than the others: the time, if rows need not come part by part.
     at_once = division.parts + 1 if division.parts < MOST_WRITERS else 0
-    ordered = in_order(observed, options, of_rows, *([] if at_once else [PART]))
+    ordered = in_order(division.numbered(kept, floors), options, of_rows, *([] if at_once else [PART]))
     hidden = [name for name in types if name.startswith(HIDDEN)]
     ordered = ordered.drop(*hidden) if hidden else ordered
     with _conf(rows.sparkSession, {WRITERS: str(at_once)}):
@@ -197,11 +190,9 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
         ordered.write.partitionBy(PART).options(**_options(len(options.streams) if at_once else 1)).parquet(
             f"file://{folder}"
         )
-    sums = observation.get
     found = {int(path.name.rpartition("=")[2]): path for path in folder.glob(f"{PART}=*")}
-    total = ((sums["high"] or 0) << 32) + (sums["low"] or 0)
-    form = hashlib.blake2b(str(columns).encode(), digest_size=8).hexdigest()
-    return Written(found, columns, sums["read"], sums["rows"], f"{sums['rows']} {total:x} {form}")
+    count = sum(pq.read_metadata(file).num_rows for path in found.values() for file in path.glob("*.parquet"))
+    return Written(found, columns, count)
 
 
 def _options(files: int) -> dict[str, str]:

@@ -266,6 +266,11 @@ def escaped(path: str) -> str:
     return re.sub(r"([][{}*?,\\])", r"\\\1", path)
 
 
+def literal(path: Path) -> str:
+    """Return the URI of a file or directory for Spark's readers, which take a path for a pattern, without URI escapes."""
+    return f"file://{escaped(str(path))}"
+
+
 def _as_glob(path: str) -> str:
     """Return a pattern for a single file: Spark's file streams would take its plain path for a directory."""
     file = Path(re.sub(r"\\(.)", r"\1", path))

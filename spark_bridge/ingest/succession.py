@@ -19,7 +19,7 @@ from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
 from dgs.spark_bridge.ingest.division import PART, Division
-from dgs.spark_bridge.ingest.queries import is_of_rows, quoted
+from dgs.spark_bridge.ingest.queries import is_of_rows, literal, quoted
 from dgs.workers.event_log import owner, summary
 from dgs.workers.event_log.segments import Segment
 from dgs.workers.storage.whole_files import make_directory, replace_with
@@ -66,7 +66,7 @@ class Succession:
         make_directory(self._held)
         rows.write.mode("overwrite").parquet(f"file://{self._held}/{batch}")
         reader = rows.sparkSession.read.schema(rows.schema)
-        held = reader.parquet(*(f"file://{path}" for path in sorted(self._held.iterdir())))
+        held = reader.parquet(*map(literal, sorted(self._held.iterdir())))
         logged = list(self._logged(batch))
         count = sum(segment.rows for _, segment in logged)
         events = (
@@ -77,7 +77,7 @@ class Succession:
         )
         if events < count:
             return None
-        files = [f"file://{path / file.path}" for path, segment in logged for file in segment.files]
+        files = [literal(path / file.path) for path, segment in logged for file in segment.files]
         rest = held.exceptAll(reader.parquet(*files)) if files else held
         if rest.count() + count != held.count():
             raise self._mismatch(batch, f"of the {count} rows of the log some do not come again")

@@ -44,10 +44,18 @@ appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
 """
 
 COMPILING = (
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=500000 -XX:Tier4MinInvocationThreshold=60000 "
+    "-XX:Tier4CompileThreshold=1500000 -XX:Tier4BackEdgeThreshold=4000000"
 )
-"""Options with which Java's slower compiler waits ten times as long: by default half of the work of a Spark that starts is its own."""
+"""Options with which Java's slower compiler waits a hundred times as long: by default half of the work of a Spark that starts is its own."""
+
+SMALL_HEAP = "1g"
+"""The memory of an embedded Spark, unless the plan file says more."""
+
+COLLECTING = "-XX:+UseSerialGC"
+"""The collector of a small heap: one that works beside the program takes a tenth of the work of a Spark that starts."""
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _WHY = re.compile(
     r"(?:Exception in thread \S+ (?:[a-z]\w*\.)*\w+: |(?=Invalid |Unrecognized |Too small )|.*ERROR (?=DiskBlockManager: .*dir in ))(.+)"
@@ -159,8 +167,10 @@ def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]
     properties = work_dir / "log4j2.properties"
     private_files.write(properties, LOGGING)
     name = "spark.driver.extraJavaOptions"
-    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData {COMPILING} {class_archive.option()}'
-    return {**settings, name: f"{own} {settings.get(name, '')}".strip()}
+    given = settings.get(name, "")
+    is_small = settings.get("spark.driver.memory") == SMALL_HEAP and not _COLLECTOR.search(given)
+    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData {COMPILING}{f" {COLLECTING}" * is_small} {class_archive.option()}'
+    return {**settings, name: f"{own} {given}".strip()}
 
 
 @contextlib.contextmanager

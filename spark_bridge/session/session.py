@@ -23,7 +23,7 @@ from typing import Any
 from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session.any_thread import activate, adapt_writers
-from dgs.spark_bridge.session.embedded import Embedded, end_of, why_java_ended
+from dgs.spark_bridge.session.embedded import SMALL_HEAP, Embedded, end_of, why_java_ended
 from dgs.spark_bridge.session.executors import ExecutorPythonError, await_executor, python_problem
 from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
@@ -131,7 +131,7 @@ def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
     ours = {
         **(on_this_machine if is_on_this_machine(config.master) else {}),
         "spark.app.name": "dgs",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": SMALL_HEAP,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),

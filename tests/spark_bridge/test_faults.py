@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 def places(tmp_path):
     for number in range(2):
         put_file(tmp_path / "in", number, [(10 * number + 1, 0), (10 * number, 1)])
-    return tmp_path / "in", tmp_path / "log", tmp_path / "checkpoint"
+    return tmp_path / "in", tmp_path / "[a] {b,c}" / "log", tmp_path / "checkpoint"
 
 
 def forget_last_commit(checkpoint):

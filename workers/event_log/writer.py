@@ -18,7 +18,7 @@ dgs.errors.ReplayMismatchError: ... batch 0 was written before, with other rows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -127,7 +127,13 @@ class LogWriter:
             "low": low,
             "high": high,
         }
-        return self._append(batch, table, **facts, frontier=frontier, beats=tuple(beats))
+
+        def repeats(segment: Segment, before: pa.Table) -> bool:  # the order of rows may have been different
+            return segment.digest == facts["digest"] or (
+                not segment.files and digest(before) == digest(table)
+            )
+
+        return self._append(batch, table, repeats, **facts, frontier=frontier, beats=tuple(beats))
 
     def append_files(
         self,
@@ -137,17 +143,22 @@ class LogWriter:
         frontier: int | None = None,
         *,
         digest: str,
+        repeats: Callable[[Sequence[RowFile]], bool],
         order_by: Sequence[str] = (),
     ) -> Segment:
         """Write a batch whose rows are in durable files of the stream's directory as the next segment; return its header.
 
-        `columns`: those of the rows. `digest`: any text that is the same for the same rows in any order. The files are sorted as a
-        segment is. Of a batch that the log has, the files given are deleted. Raises what `append` raises.
+        `columns`: those of the rows. `digest`: a text for the header. `repeats`: whether the rows of other files, as many, are those
+        of these files. The files are sorted by time. Of a batch that the log has, the files given are deleted. Raises what `append` raises.
         """
         low, high = min((file.low for file in files), default=None), greatest(*(file.high for file in files))
+        table = columns.empty_table()
         segment = self._append(
             batch,
-            columns.empty_table(),
+            table,
+            lambda segment, before: (
+                before.schema.equals(table.schema) and (not files or repeats(segment.files))
+            ),
             rows=sum(file.rows for file in files),
             digest=digest,
             low=low,
@@ -159,12 +170,14 @@ class LogWriter:
         row_files.forget(self._directory, batch_hash(batch), keep=segment.files)
         return segment
 
-    def _append(self, batch: BatchId, table: pa.Table, **facts: Any) -> Segment:
-        """Write a segment of these facts, unless the log has the batch."""
+    def _append(
+        self, batch: BatchId, table: pa.Table, repeats: Callable[[Segment, pa.Table], bool], **facts: Any
+    ) -> Segment:
+        """Write a segment of these facts, unless the log has the batch: then with as many rows, which `repeats` compares."""
         while True:
             owner.check(self._directory, self.writer)
             if (name := self._name_of(batch)) is not None:
-                return self._written_before(name, batch, table, facts)
+                return self._written_before(name, batch, facts["rows"], repeats)
             segment = replace(self._next(batch), **facts)
             if self._put(segment, table):
                 return segment
@@ -239,14 +252,12 @@ class LogWriter:
         return True
 
     def _written_before(
-        self, name: SegmentName, batch: BatchId, table: pa.Table, facts: Mapping[str, Any]
+        self, name: SegmentName, batch: BatchId, rows: int, repeats: Callable[[Segment, pa.Table], bool]
     ) -> Segment:
         segment, before = read_segment(self._directory, name)
-        has_files = segment.files or facts.get("files")
-        # The order of rows may have been different.
-        if segment.digest != facts["digest"] and (has_files or digest(before) != digest(table)):
-            then, now = segment.rows, facts["rows"]
-            problem = f"{then} rows then, {now} now" if then != now else f"of its {now} rows some differ"
+        if segment.rows != rows or not repeats(segment, before):
+            then = segment.rows
+            problem = f"{then} rows then, {rows} now" if then != rows else f"of its {rows} rows some differ"
             raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
         return segment
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,12 @@ HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0
 HTTP2_HEAD, HTTP2_SETTINGS = 9, 4
 """The length of a frame's head, and the type of a server's first frame."""
 
-SETTINGS = {"worker_niceness": 0}
-"""By default Ray gives its workers low priority. But hosts do the work of the run, and Spark beside them has normal priority."""
+SETTINGS = {"worker_niceness": 0, "prestart_worker_first_driver": False}
+"""By default Ray gives its workers low priority. But hosts do the work of the run, and Spark beside them has normal priority. It also
+starts a worker for each CPU at once, of which a run with one host needs one."""
+
+NOT_NEEDED = {"no_monitor": True, "include_log_monitor": False}
+"""Processes of Ray that have no use in a cluster of our own: one adds nodes to it, the other brings us what workers print."""
 
 
 def secure_environment() -> None:
@@ -184,6 +189,20 @@ def _own_handlers_kept() -> Iterator[None]:
 
 
 @contextmanager
+def _only_what_is_needed() -> Iterator[None]:
+    """Keep Ray from starting what is NOT_NEEDED, a fifth of the work of its start: `ray.init` has no parameters for it."""
+    from ray._private import parameter
+
+    private: Any = parameter
+    theirs = private.RayParams
+    private.RayParams = partial(theirs, **NOT_NEEDED)
+    try:
+        yield
+    finally:
+        private.RayParams = theirs
+
+
+@contextmanager
 def _private_directory() -> Iterator[str]:
     """Yield a directory that only this user may enter, for the sockets, logs and objects of a cluster that we start.
 
@@ -218,13 +237,14 @@ def _start(ray: Any, address: str, hosts: int, directory: str) -> None:
         _check_token(address)
         ray.init(address=address, **quiet)
         return
-    ray.init(
-        address="local",
-        num_cpus=max(hosts, os.cpu_count() or 1),
-        object_store_memory=OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        _system_config=SETTINGS,
-        _node_ip_address="127.0.0.1",
-        _temp_dir=directory,
-        **quiet,
-    )
+    with _only_what_is_needed():
+        ray.init(
+            address="local",
+            num_cpus=max(hosts, os.cpu_count() or 1),
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            _system_config=SETTINGS,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=directory,
+            **quiet,
+        )
