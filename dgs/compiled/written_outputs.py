@@ -19,7 +19,7 @@ from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch
-from dgs.vectorised import by_tag
+from dgs.vectorised import spread
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
@@ -98,9 +98,12 @@ class Written:
             return batch.payload
         if origin[0] == "field":
             return batch.payload[origin[1]]
-        return (
-            batch.ts if origin[0] == "ts" else by_tag(batch, [tag.key for tag in batch.tags], as_codes=True)
-        )
+        if origin[0] == "ts":
+            return batch.ts
+        keys = [tag.key for tag in batch.tags]
+        if batch.codes is None or len(keys) == 1:
+            return spread(keys[:1], None, len(batch))
+        return spread(keys, pa.array(batch.codes), len(batch))  # the loop has used the codes: they are in range
 
     def _of_arrays(self, of: Type, written: Iterator[Array], count: int) -> Column:
         """Return a column of a type, of the arrays that its scalars were written to."""
