@@ -66,7 +66,7 @@ class Keys:
         types = set(map(type, slot_of))
         if types == {type(None)}:
             raise Refused(
-                "the state is a dict and the events have no key: a NamedTuple is compiled in its place"
+                "the state is a dict, and the events have no key to read it by: keep a NamedTuple in its place"
             )
         if len(types) > 1 or not types <= KEYS:
             names = " and ".join(sorted(of.__name__ for of in types))

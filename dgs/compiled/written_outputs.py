@@ -86,7 +86,7 @@ class Written:
         if value.type.name == "record":
             parts = zip(value.type.names, value.parts, strict=True)
             return {name: self._column(part, written, rows) for name, part in parts}
-        if value.type.name == "tuple":
+        if value.type.name in ("tuple", "fields"):
             lists = [columns.to_list(self._column(part, written, rows)) for part in value.parts]
             found = zip(*lists, strict=True) if lists else iter([()] * count)
             return list(found) if value.type.of is None else [value.type.of(*one) for one in found]
@@ -103,7 +103,9 @@ class Written:
         keys = [tag.key for tag in batch.tags]
         if batch.codes is None or len(keys) == 1:
             return spread(keys[:1], None, len(batch))
-        return spread(keys, pa.array(batch.codes), len(batch))  # the loop has used the codes: they are in range
+        return spread(
+            keys, pa.array(batch.codes), len(batch)
+        )  # the loop has used the codes: they are in range
 
     def _of_arrays(self, of: Type, written: Iterator[Array], count: int) -> Column:
         """Return a column of a type, of the arrays that its scalars were written to."""

@@ -106,7 +106,7 @@ class Arithmetic:
         if value.type in (INT, FLOAT):
             return value
         advice = ": test it for None first" if value.type.is_optional else ""
-        raise Refused(f"arithmetic on {value.type!r}{advice}", node)
+        raise Refused(f"arithmetic on {value.type!r} is not compiled{advice}", node)
 
     def as_float(self, value: Value, *, exactly: bool) -> str:
         """Return a number as a float. `exactly`: deviate where an int is too large to be a float."""
@@ -178,6 +178,7 @@ class Arithmetic:
                 return constant((left.constant in right.constant) == isinstance(op, ast.In))
             if (
                 left.type in (INT, BOOL)
+                and right.type.name == "tuple"
                 and right.parts
                 and all(one.type in (INT, BOOL) for one in right.parts)
             ):
@@ -203,7 +204,11 @@ class Arithmetic:
             raise Refused("`is` is compiled for None only", node)
         if left.type.is_optional:
             return Value(BOOL, (f"(not {left.scalars[0]})" if is_positive else left.scalars[0],))
-        if left.type == NONE or left.type in NUMBERS or left.type.name in ("tuple", "record", "text"):
+        if (
+            left.type == NONE
+            or left.type in NUMBERS
+            or left.type.name in ("tuple", "fields", "record", "text")
+        ):
             return constant((left.type == NONE) == is_positive)
         raise Refused(f"whether {left.type!r} is None is not known here", node)
 
@@ -217,6 +222,6 @@ class Arithmetic:
             return Value(BOOL, (f"({value.scalars[0]} != 0)",))
         if value.type.is_optional:
             return Value(BOOL, (f"({value.scalars[0]} and {self.truth(inner(value), node).scalars[0]})",))
-        if value.type.name == "tuple":
-            return constant(bool(value.parts))
+        if value.type.name in ("tuple", "fields"):
+            return constant(value.type.name == "fields" or bool(value.parts))
         raise Refused(f"the truth of {value.type!r} is not compiled", node)

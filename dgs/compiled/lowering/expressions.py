@@ -205,9 +205,9 @@ class Expressions(Branches):
             elif isinstance(key, ast.Constant) and type(key.value) is str:
                 found[key.value] = value
             else:
-                raise Refused("a record needs constant texts as names", node)
+                raise Refused("a dict that is emitted or kept needs constant texts as keys", node)
         if not found:
-            raise Refused("a record without names is not compiled", node)
+            raise Refused("an empty dict is not compiled", node)
         return record_value(list(found), list(found.values()))
 
     # -- operations ----------------------------------------------------------------------------------------------------

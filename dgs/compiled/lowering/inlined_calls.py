@@ -7,6 +7,7 @@ a dict state.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ class InlinedCalls(Entries):
             return None
         if of.type != PYTHON:
             return None
-        if isinstance(of.constant, FunctionType):
+        if isinstance(of.constant, FunctionType) and of.constant is not dataclasses.replace:
             return of.constant, ()
         if isinstance(of.constant, MethodType) and isinstance(of.constant.__func__, FunctionType):
             return of.constant.__func__, (self._owner(of.constant.__self__),)

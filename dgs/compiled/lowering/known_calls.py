@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import BuiltinFunctionType
 from typing import Any
@@ -22,6 +23,8 @@ from dgs.compiled.lowering.value_types import (
     TEXT,
     Refused,
     Type,
+    defaults_of,
+    is_frozen,
     is_named_tuple,
 )
 from dgs.compiled.lowering.values import NOTHING, Value, constant, tuple_value
@@ -39,7 +42,7 @@ class KnownCalls(ComparedTexts):
 
     def _call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "_replace":
-            return self._replaced(node, self.expression(node.func.value))
+            return self._replaced(node, [node.func.value, *node.args], "tuple")
         if isinstance(node.func, ast.Attribute) and node.func.attr == "get":
             owner = self.expression(node.func.value)
             if owner.origin == ("payload",) and isinstance(self._seen.payload, dict):
@@ -54,14 +57,20 @@ class KnownCalls(ComparedTexts):
             return self._of_items(node, node.args[0], of.constant)
         if of.type != PYTHON or any(isinstance(one, ast.Starred) for one in node.args):
             raise refused
-        if is_named_tuple(of.constant):
-            return self._named_tuple(node, of.constant)
+        if (made := self._made(node, of.constant)) is not None:
+            return made
         values = [self.expression(argument) for argument in node.args]
         is_plain = type(of.constant) in (BuiltinFunctionType, type) and not node.keywords
         found = self._of_function(node, of.constant, values) if is_plain and values else None
         if found is None:
             raise refused
         return found
+
+    def _made(self, node: ast.Call, of: Any) -> Value | None:
+        """Return what the class of named tuples or of frozen dataclasses makes, or `replace` of these. None for all else."""
+        if is_named_tuple(of) or is_frozen(of):
+            return self._of_fields(node, of)
+        return self._replaced(node, node.args, "fields") if of is dataclasses.replace else None
 
     def _of_function(self, node: ast.Call, of: Callable[..., Any], values: list[Value]) -> Value | None:
         """Return what a function gives for some values. None if it is not compiled."""
@@ -137,23 +146,28 @@ class KnownCalls(ComparedTexts):
             return self._field(node, values[0].constant)
         return values[1] if len(values) > 1 else NOTHING
 
-    def _named_tuple(self, node: ast.Call, of: Any) -> Value:
-        given = {name: self.expression(one) for name, one in zip(of._fields, node.args, strict=False)}
+    def _of_fields(self, node: ast.Call, of: Any) -> Value:
+        """Lower a call of the class of named tuples, or of frozen dataclasses."""
+        defaults = defaults_of(of)
+        given = {name: self.expression(one) for name, one in zip(defaults, node.args, strict=False)}
         for keyword in node.keywords:
             if keyword.arg is None or keyword.arg in given:
                 raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
             given[keyword.arg] = self.expression(keyword.value)
-        for name, value in of._field_defaults.items():
+        for name, value in defaults.items():
             if name not in given and is_known(value):
                 given[name] = constant(value, node)
-        if len(node.args) > len(of._fields) or given.keys() != set(of._fields):
+        if len(node.args) > len(defaults) or given.keys() != defaults.keys():
             raise Refused(f"`{ast.unparse(node)}` does not give each field of {of.__name__} once", node)
-        return tuple_value([given[name] for name in of._fields], of)
+        return tuple_value([given[name] for name in defaults], of)
 
-    def _replaced(self, node: ast.Call, before: Value) -> Value:
-        """Lower `_replace` of a named tuple."""
+    def _replaced(self, node: ast.Call, given: Sequence[ast.expr], kind: str) -> Value:
+        """Lower `_replace` of a named tuple, or `dataclasses.replace`. `given`: the only argument. `kind`: the name of the type that has it."""
+        if len(given) != 1:
+            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        before = self.expression(given[0])
         new = {one.arg: self.expression(one.value) for one in node.keywords}
-        if before.type.of is None or node.args or not new.keys() <= set(before.type.names):
+        if before.type.of is None or before.type.name != kind or not new.keys() <= set(before.type.names):
             raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
         pairs = zip(before.type.names, before.parts, strict=True)
         return tuple_value([new.get(name, part) for name, part in pairs], before.type.of)

@@ -19,6 +19,8 @@ from dgs.compiled.lowering.value_types import (
     DoesNotFit,
     Refused,
     Type,
+    defaults_of,
+    is_frozen,
     is_named_tuple,
     optional,
     scalars_of,
@@ -47,7 +49,11 @@ def type_of(value: Any) -> Type:
         return _PLAIN[of]
     if of is tuple or is_named_tuple(of):
         return tuple_of(*map(type_of, value), of=None if of is tuple else of)
-    raise Refused(f"a state with a {of.__name__} in it is not compiled: tuples and NamedTuples are")
+    if is_frozen(of):
+        return tuple_of(*(type_of(getattr(value, name)) for name in defaults_of(of)), of=of)
+    raise Refused(
+        f"a state with a value of type {of.__name__} is not compiled: tuples, NamedTuples and frozen dataclasses are"
+    )
 
 
 def to_scalars(value: Any, of: Type) -> tuple[Scalar, ...]:
@@ -56,8 +62,9 @@ def to_scalars(value: Any, of: Type) -> tuple[Scalar, ...]:
         if value is None:
             return tuple(ZEROS[scalar] for scalar in scalars_of(of))
         return (True, *to_scalars(value, of.parts[0]))
-    if of.name == "tuple":
-        pairs = zip(value, of.parts, strict=True)
+    if of.name in ("tuple", "fields"):
+        parts = value if of.name == "tuple" else [getattr(value, name) for name in of.names]
+        pairs = zip(parts, of.parts, strict=True)
         return tuple(scalar for one, part in pairs for scalar in to_scalars(one, part))
     return () if of == NONE else (value,)
 
@@ -68,7 +75,7 @@ def to_python(scalars: Iterator[Scalar], of: Type) -> Any:
         is_there = next(scalars)
         value = to_python(scalars, of.parts[0])
         return value if is_there else None
-    if of.name == "tuple":
+    if of.name in ("tuple", "fields"):
         parts = tuple(to_python(scalars, part) for part in of.parts)
         return parts if of.of is None else of.of(*parts)
     return None if of == NONE else next(scalars)

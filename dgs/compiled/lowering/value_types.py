@@ -14,7 +14,9 @@ the state is sometimes int and sometimes float: make it one of them, such as 0.0
 from __future__ import annotations
 
 import ast
+import dataclasses
 from dataclasses import dataclass, replace
+from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 
@@ -58,7 +60,7 @@ class ReadsStream(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type of values. `parts`: of an optional value, a tuple or a record. `names`: of its fields. `of`: its NamedTuple class."""
+    """A type of values. `parts`: of an optional value, a tuple, an object of fields or a record. `names`: of its fields. `of`: its class."""
 
     name: str
     parts: tuple[Type, ...] = ()
@@ -69,13 +71,13 @@ class Type:
         inner = ", ".join(map(repr, self.parts))
         if self.name == "optional":
             return f"{inner} | None"
-        if self.name == "tuple":
+        if self.name in ("tuple", "fields"):
             return f"{self.of.__name__}({inner})" if self.of else f"({inner}{',' * (len(self.parts) == 1)})"
         if self.name == "record":
             pairs = zip(self.names, self.parts, strict=True)
             return f"{{{', '.join(f'{name}: {part!r}' for name, part in pairs)}}}"
         if self.name == "dict":
-            return f"dict of {inner}"
+            return "dict" if UNSEEN in self.parts else f"dict of {inner}"
         return self.name
 
     @property
@@ -87,9 +89,9 @@ class Type:
 INT, FLOAT, BOOL, NONE = Type("int"), Type("float"), Type("bool"), Type("None")
 TEXT = Type("text")
 """A text that is known when the program is compiled."""
-TEXTS = Type("texts")
+TEXTS = Type("text of an event")
 """A text or None that comes with an event: it is passed on, and compared with constants."""
-KEY, OBJECT = Type("key"), Type("object")
+KEY, OBJECT = Type("key of the event"), Type("object")
 """The key of a tag, and an object of a payload: they are only passed on."""
 KEPT = Type("kept object")
 """An object that a dict keeps: a number stands for it."""
@@ -102,7 +104,7 @@ PYTHON = Type("python")
 MACHINE = {"int": "i8", "float": "f8", "bool": "?", "kept object": "i8"}
 """The scalar of each type that has one: the NumPy type of its columns."""
 NUMBERS = (INT, FLOAT, BOOL)
-COMPOSED = ("optional", "tuple", "record")
+COMPOSED = ("optional", "tuple", "fields", "record")
 
 
 def optional(of: Type) -> Type:
@@ -111,8 +113,10 @@ def optional(of: Type) -> Type:
 
 
 def tuple_of(*parts: Type, of: Any = None) -> Type:
-    """Return the type of tuples of these parts. `of`: their NamedTuple class."""
-    return Type("tuple", parts, () if of is None else tuple(of._fields), of)
+    """Return the type of tuples of these parts. `of`: their NamedTuple class, or the class of frozen dataclasses in place of tuples."""
+    if of is None or issubclass(of, tuple):
+        return Type("tuple", parts, () if of is None else tuple(of._fields), of)
+    return Type("fields", parts, tuple(defaults_of(of)), of)
 
 
 def dict_of(entries: Type) -> Type:
@@ -170,9 +174,44 @@ def is_named_tuple(of: Any) -> bool:
     return is_one and all(name in USUAL for name in vars(of) if name.startswith("__"))
 
 
+def is_frozen(of: Any) -> bool:
+    """Whether a class is that of frozen dataclasses that have nothing but their fields, and are made as `@dataclass` makes them."""
+    if not dataclasses.is_dataclass(of) or not isinstance(of, type) or of.__mro__[1:] != (object,):
+        return False
+    made, own = getattr(of.__init__, "__code__", None), vars(of)
+    names = [field.name for field in dataclasses.fields(of)]
+    return (
+        made is not None
+        and made.co_filename == "<string>"  # where `@dataclass` makes it
+        and [*made.co_varnames[1 : made.co_argcount]] == names
+        and own["__dataclass_params__"].frozen
+        and all(name in USUAL_OF_FROZEN for name in own if name.startswith("__"))
+        and all(isinstance(own.get(name), (MemberDescriptorType, *PLAIN)) for name in names)
+    )
+
+
+def defaults_of(of: Any) -> dict[str, Any]:
+    """Return the fields of a NamedTuple or a frozen dataclass in order, with their defaults; UNSEEN where there is none, or none that is known."""
+    if issubclass(of, tuple):
+        return {name: of._field_defaults.get(name, UNSEEN) for name in of._fields}
+    fields = dataclasses.fields(of)
+    return {one.name: UNSEEN if one.default is dataclasses.MISSING else one.default for one in fields}
+
+
 class _Usual(NamedTuple):
     field: int
 
 
 USUAL = frozenset(vars(_Usual)) | {"__doc__"}
 """The names that every NamedTuple has: with others, such as `__bool__`, it would be no plain tuple."""
+PLAIN = (int, float, bool, str, tuple, type(None))
+"""The types of defaults of fields: others may decide what a field is."""
+
+
+@dataclass(frozen=True, order=True)
+class _Frozen:
+    field: int
+
+
+USUAL_OF_FROZEN = frozenset(vars(_Frozen)) | {"__doc__", "__slots__", "__getstate__", "__setstate__"}
+"""The names that frozen dataclasses have. `@dataclass` makes `__getstate__` and `__setstate__` for those with slots."""

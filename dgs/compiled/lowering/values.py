@@ -100,7 +100,7 @@ def of_texts(of: Type, texts: Iterable[str]) -> Value:
     left = iter(texts)
 
     def taken(of: Type) -> Value:
-        if of.name in ("tuple", "record"):
+        if of.name in ("tuple", "fields", "record"):
             return Value(of, parts=tuple(taken(part) for part in of.parts))
         return NOTHING if of == NONE else Value(of, tuple(next(left) for _ in scalars_of(of)))
 
@@ -115,7 +115,7 @@ def inner(value: Value) -> Value:
 def as_type(value: Value, of: Type, node: ast.AST | None = None) -> tuple[str, ...]:
     """Return the texts of the scalars of a value as one of a type that its type joins to."""
     if not has_form(of):
-        raise Refused(f"{value.type!r} is kept, and it can only be passed on", node)
+        raise Refused(f"{value.type!r} is to be kept or computed with, and it can only be passed on", node)
     if value.type == of:
         return value.flat
     if of == KEPT:
@@ -136,7 +136,7 @@ def as_type(value: Value, of: Type, node: ast.AST | None = None) -> tuple[str, .
 
 
 def tuple_value(parts: Sequence[Value], of: Any = None) -> Value:
-    """Return the value of a tuple of parts. `of`: its NamedTuple class."""
+    """Return the value of a tuple of parts. `of`: its class, see `tuple_of`."""
     return Value(tuple_of(*(part.type for part in parts), of=of), parts=tuple(parts))
 
 

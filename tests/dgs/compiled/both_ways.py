@@ -7,7 +7,7 @@ needs no time to compile, so most random programs are translated by it: they tes
 import linecache
 import math
 import struct
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -45,6 +45,8 @@ def exact(value):
         return "float", "nan" if math.isnan(value) else struct.pack("<d", value)
     if isinstance(value, dict):
         return "dict", tuple((name, exact(one)) for name, one in value.items())
+    if is_dataclass(value):
+        return type(value), exact(vars(value) if hasattr(value, "__dict__") else asdict(value))
     if isinstance(value, (tuple, list)):
         return type(value).__name__, tuple(map(exact, value))
     return type(value).__name__, hex(value) if isinstance(value, int) else repr(value)  # of any length

@@ -309,6 +309,55 @@ class P(dgs.Program):
             emit({"kind": kind, "count": state})
         return state - (kind not in ("x", "u"))
 """,
+    "frozen dataclass": """
+from dataclasses import dataclass, replace
+@dataclass(frozen=True, slots=True)
+class S:
+    count: int
+    total: float = 0.0
+    best: float | None = None
+class P(dgs.Program):
+    def init(self):
+        return S(0)
+    def update(self, state, event, emit):
+        y = event.payload["y"]
+        if event.tag.kind == "b":
+            emit({"count": state.count, "best": state.best})
+            return S(count=event.payload["x"], best=-y)
+        if state.best is None or y > state.best:
+            emit(state)
+            state = replace(state, best=y, total=state.total + y)
+        return S(state.count + event.payload["x"], state.total, best=state.best) if state else None
+""",
+    "frozen dataclass by key": """
+import dataclasses
+@dataclasses.dataclass(frozen=True, order=True)
+class Inner:
+    least: int
+    is_new: bool = True
+@dataclasses.dataclass(frozen=True)
+class S:
+    inner: Inner | None
+    pair: tuple[int, float]
+class P(dgs.Program):
+    start = 7
+    def init(self):
+        return {}
+    def update(self, state, event, emit):
+        key, x = event.tag.key, event.payload["x"]
+        before = state.get(key)
+        if before is None:
+            state[key] = S(None, (x, -0.0))
+            return state
+        inner = before.inner
+        if inner is None:
+            inner = Inner(x)
+        elif inner.least > x:
+            inner = Inner(x, False)
+        state[key] = dataclasses.replace(before, inner=inner, pair=(before.pair[0] + x, event.payload["y"]))
+        emit({"before": before, "now": state[key], "least": inner.least})
+        return state
+""",
     "key in state": """
 class P(dgs.Program):
     def init(self):
@@ -323,4 +372,4 @@ class P(dgs.Program):
         return state
 """,
 }
-KEYED = {"key in state", "texts", "count by key", "tuple by key"}
+KEYED = {"key in state", "frozen dataclass by key", "texts", "count by key", "tuple by key"}

@@ -162,7 +162,7 @@ def test_keys_that_may_be_equal_and_differ_are_interpreted(keys):
 
 
 @pytest.mark.parametrize(
-    ("state", "why"), [({"n": 0}, "the events have no key"), ([0], "a state with a list")]
+    ("state", "why"), [({"n": 0}, "the events have no key"), ([0], "a state with a value of type list")]
 )
 def test_a_state_that_is_not_compiled_says_what_is(state, why):
     compiled = Compiled(program_of(KEEPS_RECORDS))
