@@ -101,7 +101,8 @@ def _compiled(
     from dgs.errors import UserCodeError
     from dgs.errors.resources import CompileError
     from dgs.workers.protocol.bounds import BOUNDS
-    from dgs.workers.protocol.folding.fold import Folder, ToCompile
+    from dgs.workers.protocol.folding.fold import Folder
+    from dgs.workers.protocol.folding.to_compile import ToCompile
     from dgs.workers.protocol.releases import Release
 
     program = prepared.program

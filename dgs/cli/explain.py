@@ -100,8 +100,9 @@ def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence:
 
 
 def _say_what_is_compiled(prepared: Prepared) -> None:
-    """Print how `update` folds the first events of each stream, unless nothing is to be compiled."""
-    if prepared.config.runtime.compile == "off":
+    """Print how `update` folds the first events of each stream, if the plan says whether it is to be compiled."""
+    runtime = prepared.config.runtime
+    if "compile" not in runtime.model_fields_set or runtime.compile == "off":
         return
     from dgs.api.preparing import context_of
     from dgs.compiled.preview import ways

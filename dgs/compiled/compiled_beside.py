@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dgs
 from dgs.compiled import loop_files
 from dgs.compiled.lowering.loop_text import LoopText
 from dgs.compiled.lowering.value_types import Refused
@@ -44,14 +45,27 @@ def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
 
 
 def _started(path: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-m", __name__, str(path)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    """Start compiling. Raises Refused where no process can be started."""
+    if not sys.executable or getattr(sys, "frozen", False):  # a program in one file would start itself
+        raise Refused("there is no Python that could compile it beside the run")
+    try:
+        # with -P, a random.py of the user's is not imported
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-P", "-m", __name__, str(path)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(_places())},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError as error:
+        raise Refused(f"the process that compiles it does not start: {error}") from error
     atexit.register(process.terminate)
     return process
+
+
+def _places() -> list[str]:
+    """Return where the process looks for modules: where dgs is, first."""
+    return [str(Path(dgs.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
 def main(path: Path) -> None:

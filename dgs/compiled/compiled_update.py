@@ -300,6 +300,9 @@ class CompiledUpdate:
         except NESTED_TOO_DEEPLY:
             self._loops[key] = TOO_DEEP
             raise Refused.of(TOO_DEEP) from None
+        except Refused as refused:
+            self._loops[key] = refused.refusal  # asking at each batch would take its time
+            raise
         if loop is None:
             raise NotYet("it is being compiled")
         self._loops[key] = text, loop, of_lanes

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.expressions import Payload
@@ -163,6 +162,8 @@ def _tested(batch: EventBatch, test: Test) -> Array:
         return np.asarray(values.is_null())
     if not isinstance(test.wanted, str):
         return np.zeros(len(batch), np.bool_)
+    import pyarrow.compute as pc  # it is long to import
+
     return np.asarray(pc.equal(values, str(test.wanted)).fill_null(False))
 
 

@@ -94,9 +94,7 @@ class MergedRun:
         self, state: State, interpret: Interpreter, rest: Rest, outputs: list[OutputBatch], most: int
     ) -> State:
         """Return the state after all lanes; add the outputs. `most`: after so many deviations, what is left is interpreted."""
-        given: Sequence[Any] | None = (
-            None  # the state as the loop has it, while the loop goes on from batch to batch
-        )
+        given: Sequence[Any] | None = None  # the state as the loop has it, from batch to batch
         while given is not None or (self.deviations < most and self.form.fits(state)):
             given = self.form.given(state) if given is None else given
             at, deviates, *returned = self._loop(*self._arguments(), *given)

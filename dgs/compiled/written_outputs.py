@@ -103,9 +103,8 @@ class Written:
         keys = [tag.key for tag in batch.tags]
         if batch.codes is None or len(keys) == 1:
             return spread(keys[:1], None, len(batch))
-        return spread(
-            keys, pa.array(batch.codes), len(batch)
-        )  # the loop has used the codes: they are in range
+        codes = pa.array(batch.codes)  # the loop has used them: they are in range
+        return spread(keys, codes, len(batch))
 
     def _of_arrays(self, of: Type, written: Iterator[Array], count: int) -> Column:
         """Return a column of a type, of the arrays that its scalars were written to."""

@@ -58,7 +58,7 @@ class RuntimeConfig(Section):
     stop_timeout: Duration = 10 * 10**9
     stall_after: Duration = 10 * 10**9
     restarts: RestartsConfig = RestartsConfig()
-    compile: Literal["auto", "require", "off"] = "off"
+    compile: Literal["auto", "require", "off"] = "auto"
     metrics: MetricsConfig | None = None
 
 

@@ -18,8 +18,9 @@ from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
-from dgs.workers.protocol.folding.fold import NOTHING, CompiledCounts, Folder, ToCompile
+from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.folding.skipping import Skipping
+from dgs.workers.protocol.folding.to_compile import CompiledCounts, ToCompile
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import (

@@ -11,7 +11,8 @@ import dgs
 from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.workers.protocol.bounds import Bounds
-from dgs.workers.protocol.folding.fold import Folder, ToCompile
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.to_compile import ToCompile
 from dgs.workers.protocol.releases import Release
 from tests.dgs.compiled.both_ways import exact
 from tests.dgs.compiled.random_programs import EDGES, FLOATS

@@ -2,17 +2,18 @@
 
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import dgs
 from dgs.compiled import compiled_beside, verified_folds
-from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.unvectorised import without_batches
-from dgs.workers.protocol.folding.fold import Folder, ToCompile
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.to_compile import ToCompile
 from dgs.workers.protocol.releases import Release
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
@@ -81,7 +82,8 @@ def test_an_exception_is_that_of_the_interpreted_run():
 @pytest.mark.usefixtures("machine")
 def test_a_program_that_is_not_accepted_is_refused_before_the_run():
     with pytest.raises(
-        CompileError, match="update of program Words is not compiled for kind 'n': a state with a str in it"
+        CompileError,
+        match="update of program Words is not compiled for kind 'n': a state with a value of type str is not compiled",
     ):
         run(Words(), [1, 2], compile="require")
 
@@ -98,7 +100,7 @@ def test_importing_dgs_and_running_interpreted_imports_no_llvmlite():
     )
     text += "    def update(self, state, event, emit): return state + event.payload\n"
     text += "streams = {'n': [(dgs.Tag('n'), ts, ts) for ts in range(100)]}\n"
-    text += "assert dgs.run(P(), streams=streams, runtime='local').state == 4950\nassert 'llvmlite' not in sys.modules\n"
+    text += "assert dgs.run(P(), streams=streams, runtime='local').state == 4950\nassert not {'llvmlite', 'dgs.compiled'} & {*sys.modules}\n"
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
@@ -174,16 +176,44 @@ def test_a_loop_that_llvm_refuses_stays_interpreted(machine, monkeypatch):
     assert [str(why) for why in compiled.update.refusals.values()] == ["too odd"]
 
 
-def test_few_events_are_not_compiled(machine):
+def test_few_events_are_not_compiled(machine, monkeypatch):
+    monkeypatch.setattr(compiled_beside, "loop_or_none", machine)
     program, batch = Inverse(), batch_of(list(range(1, 400)))
-    update = program.states()[0].update
-    folder = Folder(
-        program, program.states()[0], "w", compiled=ToCompile(update, is_required=False, least=250)
-    )
-    folder._compiled = CompiledUpdate(update, folder._loop.fold_batch, translate=machine)
-    for start in (0, 100, 200, 300):
-        folder.fold(0, Release((0,), [batch.cut(start, min(start + 100, 399))]))
+    to_compile = ToCompile(program.states()[0].update, is_required=False, least=250)
+    folder = Folder(program, program.states()[0], "w", compiled=to_compile)
+    for start in (0, 100, 200):
+        folder.fold(0, Release((0,), [batch.cut(start, start + 100)]))
+        assert folder.compiled_counts is None
+    folder.fold(0, Release((0,), [batch.cut(300, 399)]))
     assert (folder.interpreted, folder.compiled_counts.compiled_events) == (300, 99)
+
+
+@pytest.mark.parametrize("why", [OSError("no more processes"), "frozen"])
+def test_where_no_process_starts_the_run_is_interpreted(machine, monkeypatch, why):
+    if why == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=why))
+    program, batch = Inverse(), batch_of([7] * 50)
+    compiled = Compiled(program, compiled_beside.loop_or_none)
+    for _ in range(3):
+        assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    assert subprocess.Popen.call_count == (why != "frozen")
+    assert "process" in str(*compiled.update.refusals.values()) or why == "frozen"
+
+
+@pytest.mark.slow
+def test_modules_of_the_users_folder_are_not_imported_by_the_process_beside(machine, monkeypatch, tmp_path):
+    (tmp_path / "random.py").write_text("raise SystemExit(3)")
+    (tmp_path / "ast.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compiled_beside, "_running", {})
+    program, batch = Inverse(), batch_of([8] * 50)
+    compiled = Compiled(program, compiled_beside.loop_or_none)
+    compiled.fold(batch, 0)
+    (process,) = compiled_beside._running.values()
+    assert process.wait(60) == 0
+    compiled.fold(batch, 0)
+    assert compiled.update.events == 50
 
 
 @pytest.mark.usefixtures("machine")

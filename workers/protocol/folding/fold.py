@@ -26,7 +26,7 @@ Outputs come back as one OutputBatch per stream and stretch, each output with th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
 from dgs.model.user_code import States, UserCode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.folding.to_compile import CompiledCounts, ToCompile, compiled_update, counts_of
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 
@@ -48,29 +49,6 @@ if TYPE_CHECKING:
 Folded = TypeVar("Folded")
 NOTHING = object()
 """Stands where a state would be: the state is not here yet, or no longer."""
-MOST_LETTERS = 300
-"""So much is said of why events are interpreted."""
-
-
-class ToCompile(NamedTuple):
-    """An update that is to be compiled. `is_required`: it must be. `least`: so many events are interpreted first."""
-
-    update: Update
-    is_required: bool
-    least: int
-
-
-class CompiledCounts(NamedTuple):
-    """Figures of a worker whose update is to be compiled, by the names that they have in `WorkerFigures`."""
-
-    is_compiled: bool
-    compiled_events: int
-    interpreted_events: int
-    deviations: int
-    loops_compiled: int
-    loops_cached: int
-    compile_seconds: float
-    why_interpreted: str
 
 
 class Folder:
@@ -100,9 +78,19 @@ class Folder:
         self._compiled: CompiledUpdate | None = None
         self._made: MadeLoops | None = None
         self._cheaper: CheaperWay | None = None
-        self._least = 0 if compiled is None or compiled.is_required else compiled.least
-        if compiled is not None:
-            self._compiled, self._made, self._cheaper = _compiled_update(compiled, self._loop)
+        self._to_compile = compiled
+        if compiled is not None and compiled.is_required:
+            self._compile(compiled)
+
+    def _compile(self, compiled: ToCompile) -> None:
+        """Have the update compiled from now on."""
+        self._compiled, self._made, self._cheaper = compiled_update(compiled, self._loop)
+        self._to_compile = None
+
+    def _compile_in_time(self) -> None:
+        """Have the update compiled from now on if so many events have been interpreted that this pays."""
+        if self._to_compile is not None and self._loop.events >= self._to_compile.least:
+            self._compile(self._to_compile)
 
     @property
     def compiled_counts(self) -> CompiledCounts | None:
@@ -110,11 +98,7 @@ class Folder:
         update, loops = self._compiled, self._made
         if update is None or loops is None:
             return None
-        why = "; ".join(dict.fromkeys(str(refusal) for refusal in update.refusals.values()))
-        made = loops.compiled, loops.cached, loops.seconds
-        return CompiledCounts(
-            update.events > 0, update.events, self.interpreted, update.deviations, *made, why[:MOST_LETTERS]
-        )
+        return counts_of(update, loops, self.interpreted)
 
     @property
     def interpreted(self) -> int:
@@ -124,6 +108,7 @@ class Folder:
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs."""
         outputs: list[OutputBatch] = []
+        self._compile_in_time()
         if self._windows is not None and (split := self._windows.split(release)) is not None:
             return self._windows.fold(state, *split, outputs), outputs
         if self._cheaper is None or (choice := self._choice(len(release))) is True:
@@ -136,8 +121,6 @@ class Folder:
 
     def _choice(self, count: int) -> bool | None:
         """Return whether `count` events are folded by machine code, if `update` is compiled. None: both ways are to be measured."""
-        if self._loop.events < self._least:
-            return False
         if self._cheaper is None or count <= self._bounds.few_events:
             return True
         return self._cheaper.choice(count)
@@ -212,6 +195,7 @@ class Folder:
         its window has an event. Returns the outputs.
         """
         outputs: list[OutputBatch] = []
+        self._compile_in_time()
         if self._windows is not None:
             self._windows.fill(states, batch, keys)
             return outputs
@@ -372,25 +356,6 @@ class _Joined:
 
         state, values, rows = self._loop.fold(state, Feed.of(batch), joined_update)
         return state, [OutputBatch.of_rows(batch, values, rows)] if columns.length(values) else []
-
-
-def _compiled_update(
-    compiled: ToCompile, loop: ScalarLoop
-) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None] | tuple[None, None, None]:
-    """Return an update as machine code, what makes its loops, and what chooses if there is a choice. None without llvmlite."""
-    from dgs.compiled.cheaper_way import CheaperWay
-    from dgs.compiled.compiled_beside import loop_or_none
-    from dgs.compiled.compiled_update import CompiledUpdate
-    from dgs.compiled.loop_files import is_available, machine_code
-    from dgs.compiled.made_loops import MadeLoops
-
-    if not (compiled.is_required or is_available()):
-        return None, None, None
-    loops = MadeLoops(machine_code if compiled.is_required else loop_or_none)
-    update = CompiledUpdate(
-        compiled.update, loop.fold_batch, is_required=compiled.is_required, translate=loops
-    )
-    return update, loops, None if compiled.is_required else CheaperWay()
 
 
 def _windows_of(batch: EventBatch, keys: EventBatch | None) -> tuple[Int64s, list[int]]:

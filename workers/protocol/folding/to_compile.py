@@ -1,0 +1,66 @@
+"""Compiling an update for a worker: what is to be compiled, what makes its loops, and the figures of what machine code has folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dgs.model.program import Update
+from dgs.workers.protocol.folding.update_loop import ScalarLoop
+
+if TYPE_CHECKING:
+    from dgs.compiled.cheaper_way import CheaperWay
+    from dgs.compiled.compiled_update import CompiledUpdate
+    from dgs.compiled.made_loops import MadeLoops
+
+MOST_LETTERS = 300
+"""So much is said of why events are interpreted."""
+
+
+class ToCompile(NamedTuple):
+    """An update that is to be compiled. `is_required`: it must be. `least`: so many events are interpreted first."""
+
+    update: Update
+    is_required: bool
+    least: int
+
+
+class CompiledCounts(NamedTuple):
+    """Figures of a worker whose update is to be compiled, by the names that they have in `WorkerFigures`."""
+
+    is_compiled: bool
+    compiled_events: int
+    interpreted_events: int
+    deviations: int
+    loops_compiled: int
+    loops_cached: int
+    compile_seconds: float
+    why_interpreted: str
+
+
+def compiled_update(
+    compiled: ToCompile, loop: ScalarLoop
+) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None] | tuple[None, None, None]:
+    """Return an update as machine code, what makes its loops, and what chooses if there is a choice. None without llvmlite."""
+    from dgs.compiled.loop_files import is_available, machine_code
+
+    if not (compiled.is_required or is_available()):
+        return None, None, None
+    from dgs.compiled.cheaper_way import CheaperWay
+    from dgs.compiled.compiled_beside import loop_or_none
+    from dgs.compiled.compiled_update import CompiledUpdate
+    from dgs.compiled.made_loops import MadeLoops
+
+    loops = MadeLoops(machine_code if compiled.is_required else loop_or_none)
+    update = CompiledUpdate(
+        compiled.update, loop.fold_batch, is_required=compiled.is_required, translate=loops
+    )
+    return update, loops, None if compiled.is_required else CheaperWay()
+
+
+def counts_of(update: CompiledUpdate, loops: MadeLoops, interpreted: int) -> CompiledCounts:
+    """Return the figures of a compiled update. `interpreted`: so many events were folded one by one."""
+    why = "; ".join(dict.fromkeys(str(refusal) for refusal in update.refusals.values()))
+    made = loops.compiled, loops.cached, loops.seconds
+    return CompiledCounts(
+        update.events > 0, update.events, interpreted, update.deviations, *made, why[:MOST_LETTERS]
+    )
