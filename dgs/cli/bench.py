@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import (
-    AsJson,
-    Debug,
     OptimizerName,
     PlanFrom,
     PlanPath,
@@ -21,7 +19,7 @@ from dgs.cli.options import (
     Tolerance,
     given_by_flags,
 )
-from dgs.cli.reporting import print_json, reporting, say
+from dgs.cli.reporting import Ending, print_json, say, verb
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
@@ -48,7 +46,9 @@ MaxEvents = Annotated[int | None, typer.Option("--max-events", min=1, metavar="N
 # fmt: on
 
 
+@verb
 def bench(
+    ending: Ending,
     plan_path: PlanPath,
     *,
     engines: Engines = None,
@@ -59,28 +59,25 @@ def bench(
     set_values: SetValues = None,
     max_events: MaxEvents = None,
     tolerance: Tolerance = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Measure a plan file: a plain loop over `update`, the local runtime, Ray; event by event and vectorised.
 
     Runs are interleaved, sinks are left out, and times include reading the sources. Outputs of every engine are compared
     with those of the loop: exit 1 if any differ.
     """
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.preparing import from_file, prepare
-        from dgs.workers.runtime.process import keep_freed_memory
+    from dgs.api.preparing import from_file, prepare
+    from dgs.workers.runtime.process import keep_freed_memory
 
-        keep_freed_memory()
-        prepared = prepare(
-            from_file(plan_path, given_by_flags(set_values, plan, optimizer__name=optimizer)),
-            max_events=max_events,
-        )
-        chosen = engines or [one for one in Engine if one is not Engine.RAY or find_spec("ray")]
-        counts = hosts or [_default_hosts(prepared)]
-        with _ray_for(chosen, prepared, counts):
-            samples = _measured(prepared, chosen, counts, repeat, tolerance)
-        _finish(prepared, samples, as_json=as_json)
+    keep_freed_memory()
+    prepared = prepare(
+        from_file(plan_path, given_by_flags(set_values, plan, optimizer__name=optimizer)),
+        max_events=max_events,
+    )
+    chosen = engines or [one for one in Engine if one is not Engine.RAY or find_spec("ray")]
+    counts = hosts or [_default_hosts(prepared)]
+    with _ray_for(chosen, prepared, counts):
+        samples = _measured(prepared, chosen, counts, repeat, tolerance)
+    _finish(prepared, samples, as_json=ending.as_json)
 
 
 def _measured(

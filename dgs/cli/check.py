@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, Tolerance
+from dgs.cli.options import Tolerance
 from dgs.cli.query import Params, values_of
-from dgs.cli.reporting import print_json, reporting, say
+from dgs.cli.reporting import Ending, print_json, say, verb
 
 if TYPE_CHECKING:
     from dgs.check.report import CheckReport
@@ -29,7 +29,9 @@ With = Annotated[str | None, typer.Option("--with", metavar="FILE.py:NAME",
 # fmt: on
 
 
+@verb
 def check(
+    ending: Ending,
     target: Target = None,
     *,
     max_examples: MaxExamples = 200,
@@ -39,28 +41,25 @@ def check(
     params: Params = None,
     save_counterexample: Save = None,
     replay: Replay = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Look for counterexamples to the laws of a program: C1, C2, C3 and all others that parallel runs rely on."""
-    with reporting(as_json=as_json, debug=debug):
-        import dgs.check as checks
-        from dgs.errors import UsageError
+    import dgs.check as checks
+    from dgs.errors import UsageError
 
-        options: dict[str, Any] = {"tolerance": tolerance, **_options(options_from)}
-        if replay is not None:
-            equals = {name: options.get(name) for name in ("tolerance", "states_equal", "outputs_equal")}
-            report = checks.replay(replay, target, **equals)
-        elif target is None:
-            raise UsageError(message="say what to check: a program (file.py:Name), or a plan.yaml")
-        else:
-            given: dict[str, Any] = {"max_examples": max_examples, "seed": seed} | options
-            report = checks.check(target, params=values_of(params or []), **given)
-        _tell(report, as_json=as_json)
-        if save_counterexample is not None and target is not None:
-            _save(report, target, save_counterexample)
-        if not report:
-            raise typer.Exit(1)
+    options: dict[str, Any] = {"tolerance": tolerance, **_options(options_from)}
+    if replay is not None:
+        equals = {name: options.get(name) for name in ("tolerance", "states_equal", "outputs_equal")}
+        report = checks.replay(replay, target, **equals)
+    elif target is None:
+        raise UsageError(message="say what to check: a program (file.py:Name), or a plan.yaml")
+    else:
+        given: dict[str, Any] = {"max_examples": max_examples, "seed": seed} | options
+        report = checks.check(target, params=values_of(params), **given)
+    _tell(report, as_json=ending.as_json)
+    if save_counterexample is not None and target is not None:
+        _save(report, target, save_counterexample)
+    if not report:
+        raise typer.Exit(1)
 
 
 def _save(report: CheckReport, target: str, path: Path) -> None:

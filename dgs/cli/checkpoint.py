@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, print_table, reporting, say
+from dgs.cli.reporting import Ending, print_json, print_table, say, verb
 
 if TYPE_CHECKING:
     from dgs.model.order import OrderKey
@@ -45,26 +44,20 @@ Keep = Annotated[int, typer.Option("--keep", min=1, metavar="N", help="For prune
 # fmt: on
 
 
+@verb
 def checkpoint(
-    action: What,
-    directory: Directory,
-    *,
-    epoch: Epoch = None,
-    keep: Keep = 1,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    ending: Ending, action: What, directory: Directory, *, epoch: Epoch = None, keep: Keep = 1
 ) -> None:
     """List, show, verify or prune the checkpoints of a run."""
-    with reporting(as_json=as_json, debug=debug):
-        found = _opened(directory)
-        if action is Action.LS:
-            _list(found, as_json=as_json)
-        elif action is Action.SHOW:
-            _show(found, epoch, as_json=as_json)
-        elif action is Action.VERIFY:
-            _verify(found, as_json=as_json)
-        else:
-            _prune(found, keep, as_json=as_json)
+    found = _opened(directory)
+    if action is Action.LS:
+        _list(found, as_json=ending.as_json)
+    elif action is Action.SHOW:
+        _show(found, epoch, as_json=ending.as_json)
+    elif action is Action.VERIFY:
+        _verify(found, as_json=ending.as_json)
+    else:
+        _prune(found, keep, as_json=ending.as_json)
 
 
 def _opened(directory: Path) -> CheckpointDirectory:

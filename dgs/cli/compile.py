@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from dgs.cli.options import AsJson, Debug, OptimizerName, PlanPath, SetValues, given_by_flags
-from dgs.cli.reporting import print_json, reporting
+from dgs.cli.options import OptimizerName, PlanPath, SetValues, given_by_flags
+from dgs.cli.reporting import Ending, print_json, verb
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
@@ -19,24 +19,20 @@ if TYPE_CHECKING:
     from dgs.workers.protocol.lanes import Lane
 
 
+@verb
 def compile_(
-    plan_path: PlanPath,
-    set_values: SetValues = None,
-    optimizer: OptimizerName = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    ending: Ending, plan_path: PlanPath, set_values: SetValues = None, optimizer: OptimizerName = None
 ) -> None:
     """Compile `update` for the first events of each stream, and keep the machine code in the cache of this machine."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.preparing import from_file, prepare
+    from dgs.api.preparing import from_file, prepare
 
-        given = given_by_flags(set_values, None, optimizer__name=optimizer)
-        found = list(compile_ahead(prepare(from_file(plan_path, given))))
-        if as_json:
-            print_json({"workers": [asdict(one) for one in found]})
-            return
-        for one in found:
-            print(one)
+    given = given_by_flags(set_values, None, optimizer__name=optimizer)
+    found = list(compile_ahead(prepare(from_file(plan_path, given))))
+    if ending.as_json:
+        print_json({"workers": [asdict(one) for one in found]})
+        return
+    for one in found:
+        print(one)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, reporting, say
+from dgs.cli.reporting import Ending, print_json, say, verb
 from dgs.errors import JavaMissingError
 
 CORE = ("numpy", "pyarrow", "msgpack", "pydantic", "typer", "rich", "ruamel.yaml")
@@ -58,30 +57,24 @@ Ray = Annotated[bool, typer.Option("--ray/--no-ray", help="Also see whether Ray 
 # fmt: on
 
 
-def doctor(
-    ray: Ray = True, prepare_spark: PrepareSpark = False, as_json: AsJson = False, debug: Debug = False
-) -> None:
+@verb
+def doctor(ending: Ending, ray: Ray = True, prepare_spark: PrepareSpark = False) -> None:
     """Check Python, packages, Ray, Java, shared memory, ports and the working directory."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.spark_bridge.session.java import describe_java
+    from dgs.spark_bridge.session.java import describe_java
 
-        if prepare_spark:
-            from dgs.spark_bridge.ingest.training import prepare
+    if prepare_spark:
+        from dgs.spark_bridge.ingest.training import prepare
 
-            made = prepare()
-            say(
-                f"dgs: Spark's classes are in {made}"
-                if made
-                else "dgs: this Java keeps no archive of classes"
-            )
-        checks = list(examine(find_java=describe_java, start_ray=ray))
-        broken = any(check.status == "broken" for check in checks)
-        if as_json:
-            print_json({"ok": not broken, "checks": [asdict(check) for check in checks]})
-        else:
-            print(as_text(checks))
-        if broken:
-            raise typer.Exit(4)
+        made = prepare()
+        say(f"dgs: Spark's classes are in {made}" if made else "dgs: this Java keeps no archive of classes")
+    checks = list(examine(find_java=describe_java, start_ray=ray))
+    broken = any(check.status == "broken" for check in checks)
+    if ending.as_json:
+        print_json({"ok": not broken, "checks": [asdict(check) for check in checks]})
+    else:
+        print(as_text(checks))
+    if broken:
+        raise typer.Exit(4)
 
 
 def examine(*, find_java: Callable[[], str], start_ray: bool = True) -> Iterator[Check]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, SetValues, given_by_flags
+from dgs.cli.options import OptimizerName, PlanFrom, SetValues, given_by_flags
 from dgs.cli.plan import Format, Shape, figures, rendered, say_remarks
-from dgs.cli.query import Exact, From, Lang, Params, Require, asked_of
-from dgs.cli.reporting import print_json, reporting
+from dgs.cli.query import QueryFlags
+from dgs.cli.reporting import Ending, print_json, verb
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared, Request
@@ -41,7 +41,9 @@ Last = Annotated[int | None, typer.Option("--last", min=1, metavar="N",
 # fmt: on
 
 
+@verb
 def explain(
+    ending: Ending,
     plan_path: PlanOrNone = None,
     *,
     story: StoryOf = None,
@@ -54,38 +56,30 @@ def explain(
     dependence: Graph = False,
     types: Types = False,
     query: OfQuery = False,
-    lang: Lang = None,
-    tables: From = None,
-    params: Params = None,
-    require: Require = None,
-    exact: Exact = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    of_query: QueryFlags,
 ) -> None:
     """Print the plan tree, and why each tag is where it is; with --story, what happened before a run failed."""
     if (plan_path is None) == (story is None):
         raise typer.BadParameter("give a PLAN, or --story RUN")
-    if not query and (lang or tables or params or require or exact):
+    if not query and of_query != QueryFlags():
         raise typer.BadParameter("--lang, --from, -p, --require and --exact are for --query")
     if story is None and (worker is not None or last is not None):
         raise typer.BadParameter("--worker and --last are for --story")
-    with reporting(as_json=as_json, debug=debug):
-        if plan_path is None:
-            _print_story(story, worker, last or LAST, as_json=as_json)
-            return
-        from dgs.api.preparing import from_file
+    if plan_path is None:
+        _print_story(story, worker, last or LAST, as_json=ending.as_json)
+        return
+    from dgs.api.preparing import from_file
 
-        if query and plan_path.suffix not in (".yaml", ".yml"):
-            asked = asked_of(str(plan_path), lang, tables or [], params or [], require, exact=exact)
-            _print_query(asked.explained(), as_json=as_json)
-            return
-        request = from_file(plan_path, given_by_flags(set_values, plan_from, optimizer__name=optimizer))
-        if query:
-            _print_query(_of_plan(request), as_json=as_json)
-        elif types:
-            _print_types(request, plan_path, as_json=as_json)
-        else:
-            _print_plan(request, plan_path, Format.JSON if as_json else shape, dependence=dependence)
+    if query and plan_path.suffix not in (".yaml", ".yml"):
+        _print_query(of_query.asked(str(plan_path)).explained(), as_json=ending.as_json)
+        return
+    request = from_file(plan_path, given_by_flags(set_values, plan_from, optimizer__name=optimizer))
+    if query:
+        _print_query(_of_plan(request), as_json=ending.as_json)
+    elif types:
+        _print_types(request, plan_path, as_json=ending.as_json)
+    else:
+        _print_plan(request, plan_path, Format.JSON if ending.as_json else shape, dependence=dependence)
 
 
 def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence: bool) -> None:

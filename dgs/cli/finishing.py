@@ -10,7 +10,21 @@ from typing import TYPE_CHECKING
 import typer
 
 from dgs.cli.loudness import Loudness
-from dgs.cli.options import given_by_flags
+from dgs.cli.options import (
+    AcceptCodeChange,
+    Hosts,
+    LogFormat,
+    LogFormatName,
+    OptimizerName,
+    PlanFrom,
+    Quiet,
+    RuntimeName,
+    SaveState,
+    SetValues,
+    Verbose,
+    VerifyTolerance,
+    given_by_flags,
+)
 from dgs.cli.reporting import INTERRUPTED, Ending, command, print_json, say, say_why_one_worker, show_path
 from dgs.cli.view import shown
 from dgs.workers.runtime.process import check_not_stopped, keep_freed_memory
@@ -39,41 +53,53 @@ class Asked:
     save_state: Path | None
 
 
-def asked(
-    set_values: list[str] | None,
-    plan: Path | None,
-    *,
-    optimizer: str | None,
-    runtime: str | None,
-    hosts: int | None,
-    compile: str | None = None,  # noqa: A002 - the name of the flag
-    verify: bool,
-    tolerance: float | None,
-    save_state: Path | None,
-    accept_duplicates: bool = False,
-    accept_code_change: bool = False,
-) -> Asked:
-    """Return the values of the flags.
+@dataclass(frozen=True, kw_only=True)
+class RunFlags:
+    """The flags of both verbs."""
 
-    Raises BadParameter if a flag needs another one, StateUnwritableError for a file that cannot be written, UsageError and
-    PlanFileError for the values of `--set` and `--plan`.
-    """
-    from dgs.api.preparing import Options
-    from dgs.api.state_files import check_place
+    accept_code_change: AcceptCodeChange = False
+    runtime: RuntimeName = None
+    hosts: Hosts = None
+    optimizer: OptimizerName = None
+    plan: PlanFrom = None
+    set_values: SetValues = None
+    tolerance: VerifyTolerance = None
+    save_state: SaveState = None
+    verbose: Verbose = 0
+    quiet: Quiet = False
+    log_format: LogFormat = LogFormatName.TEXT
 
-    if tolerance is not None and not verify:
-        raise typer.BadParameter("--tolerance is for --verify")
-    if save_state is not None:
-        check_place(save_state)
-    of_runtime = {"runtime__kind": runtime, "runtime__hosts": hosts, "runtime__compile": compile}
-    given = given_by_flags(set_values, plan, **of_runtime, optimizer__name=optimizer)
-    options = Options(
-        verify=verify,
-        tolerance=tolerance,
-        accepts_duplicates=accept_duplicates,
-        accepts_code_change=accept_code_change,
-    )
-    return Asked(given, options, save_state)
+    @property
+    def loudness(self) -> Loudness:
+        """What is printed while the run goes on."""
+        return Loudness(self.verbose, self.quiet, self.log_format.value)
+
+    def asked(self, *, verify: bool, compile: str | None = None, accept_duplicates: bool = False) -> Asked:  # noqa: A002 - the name of the flag
+        """Return what they ask for, with flags that only one of the verbs has, or says otherwise.
+
+        Raises BadParameter if a flag needs another one, StateUnwritableError for a file that cannot be written, UsageError and
+        PlanFileError for the values of `--set` and `--plan`.
+        """
+        from dgs.api.preparing import Options
+        from dgs.api.state_files import check_place
+
+        if self.tolerance is not None and not verify:
+            raise typer.BadParameter("--tolerance is for --verify")
+        if self.save_state is not None:
+            check_place(self.save_state)
+        of_runtime = {
+            "runtime__kind": self.runtime,
+            "runtime__hosts": self.hosts,
+            "runtime__compile": compile,
+        }
+        given = given_by_flags(self.set_values, self.plan, **of_runtime, optimizer__name=self.optimizer)
+        options = Options(
+            verify=verify,
+            tolerance=self.tolerance,
+            accepts_duplicates=accept_duplicates,
+            accepts_code_change=self.accept_code_change,
+        )
+        return Asked(given, options, self.save_state)
 
 
 def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> None:

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, reporting
+from dgs.cli.reporting import Ending, print_json, verb
 from dgs.errors import OutputUnwritableError, ResourceError, UsageError
 from dgs.errors.nearest import did_you_mean
 from dgs.job import private_files
@@ -44,7 +43,9 @@ class FilesThereError(ResourceError):
     fix = "Give another directory: dgs init {template_name} DIR"
 
 
+@verb
 def init(
+    ending: Ending,
     template: Annotated[
         str,
         typer.Argument(
@@ -55,23 +56,20 @@ def init(
         Path | None,
         typer.Argument(metavar="[DIR]", help="Where to (default: a folder named as the template)."),
     ] = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Make a folder that runs: a program, its plan file with comments, its input and its test. Nothing is overwritten."""
-    with reporting(as_json=as_json, debug=debug):
-        if template not in TEMPLATES:
-            hint = did_you_mean(template, TEMPLATES).rstrip("?")
-            raise UnknownTemplateError(name=template, hint=hint, names=", ".join(TEMPLATES))
-        place = directory or Path(template)
-        written = written_to(place, template)
-        if as_json:
-            print_json({"template": template, "directory": str(place), "files": written})
-            return
-        typer.echo(f"{place}: {TEMPLATES[template]}")
-        for name in written:
-            typer.echo(f"  {name}")
-        typer.echo(f"Next:\n  cd {place}\n  dgs run\n  pytest")
+    if template not in TEMPLATES:
+        hint = did_you_mean(template, TEMPLATES).rstrip("?")
+        raise UnknownTemplateError(name=template, hint=hint, names=", ".join(TEMPLATES))
+    place = directory or Path(template)
+    written = written_to(place, template)
+    if ending.as_json:
+        print_json({"template": template, "directory": str(place), "files": written})
+        return
+    typer.echo(f"{place}: {TEMPLATES[template]}")
+    for name in written:
+        typer.echo(f"  {name}")
+    typer.echo(f"Next:\n  cd {place}\n  dgs run\n  pytest")
 
 
 def written_to(place: Path, template: str) -> list[str]:

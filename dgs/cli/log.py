@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, print_table, reporting, say
+from dgs.cli.reporting import Ending, print_json, print_table, say, verb
 
 if TYPE_CHECKING:
     from dgs.workers.event_log import Segment
@@ -38,33 +37,26 @@ Streams = Annotated[list[str] | None, typer.Option("--stream", metavar="ID",
 # fmt: on
 
 
-def log(
-    action: What,
-    directory: Directory,
-    *,
-    stream: Streams = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
+@verb
+def log(ending: Ending, action: What, directory: Directory, *, stream: Streams = None) -> None:
     """List, check, close or truncate an event log."""
-    with reporting(as_json=as_json, debug=debug):
-        if action is Action.TRUNCATE:
-            _truncate(directory, stream or [], as_json=as_json)
-            return
-        from dgs.workers.event_log import close_stream
-        from dgs.workers.event_log.summary import segments, streams
+    if action is Action.TRUNCATE:
+        _truncate(directory, stream or [], as_json=ending.as_json)
+        return
+    from dgs.workers.event_log import close_stream
+    from dgs.workers.event_log.summary import segments, streams
 
-        names = _chosen(directory, stream or [])
-        if action is Action.CLOSE:
-            for name in names:
-                close_stream(directory, name)
-            say(f"dgs: closed {', '.join(names)}")
-        if action is Action.SHOW:
-            found = {name: list(segments(directory, name)) for name in names}
-            _print_segments(found, as_json=as_json)
-        else:
-            summaries = [summary for summary in streams(directory) if summary.stream in names]
-            _print_streams(summaries, as_json=as_json)
+    names = _chosen(directory, stream or [])
+    if action is Action.CLOSE:
+        for name in names:
+            close_stream(directory, name)
+        say(f"dgs: closed {', '.join(names)}")
+    if action is Action.SHOW:
+        found = {name: list(segments(directory, name)) for name in names}
+        _print_segments(found, as_json=ending.as_json)
+    else:
+        summaries = [summary for summary in streams(directory) if summary.stream in names]
+        _print_streams(summaries, as_json=ending.as_json)
 
 
 def _truncate(target: Path, names: list[str], *, as_json: bool) -> None:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import (
-    AsJson,
-    Debug,
     MaxLeaves,
     OptimizerName,
     PlanFrom,
@@ -19,7 +17,15 @@ from dgs.cli.options import (
     SetValues,
     given_by_flags,
 )
-from dgs.cli.reporting import print_json, reporting, say, say_warning, say_why_one_worker, show_path
+from dgs.cli.reporting import (
+    Ending,
+    print_json,
+    say,
+    say_warning,
+    say_why_one_worker,
+    show_path,
+    verb,
+)
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
@@ -48,7 +54,9 @@ ShowCosts = Annotated[bool, typer.Option("--costs",
 # fmt: on
 
 
+@verb
 def plan(
+    ending: Ending,
     plan_path: PlanPath,
     *,
     optimizer: OptimizerName = None,
@@ -60,29 +68,26 @@ def plan(
     save: Save = None,
     compare: Compare = False,
     costs: ShowCosts = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Make (or check) the synchronization plan of a plan file, and print it."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.preparing import from_file, prepare
+    from dgs.api.preparing import from_file, prepare
 
-        options = {"optimizer__seed": seed, "optimizer__max_leaves": max_leaves}
-        given = given_by_flags(set_values, plan_from, optimizer__name=optimizer, **options)
-        prepared = prepare(from_file(plan_path, given))
-        say_remarks(prepared)
-        if compare:
-            _print_comparison(prepared, as_json=as_json)
-            return
-        if costs:
-            _print_costs(prepared, as_json=as_json)
-            return
-        if save is not None:
-            _save(prepared, save)
-        if save is None or shape is not Format.TEXT or as_json:
-            print(rendered(prepared, Format.JSON if as_json else shape))
-        if prepared.plan.because is not None and len(prepared.plan) > 1:
-            say(f"dgs: {prepared.plan.because}")
+    options = {"optimizer__seed": seed, "optimizer__max_leaves": max_leaves}
+    given = given_by_flags(set_values, plan_from, optimizer__name=optimizer, **options)
+    prepared = prepare(from_file(plan_path, given))
+    say_remarks(prepared)
+    if compare:
+        _print_comparison(prepared, as_json=ending.as_json)
+        return
+    if costs:
+        _print_costs(prepared, as_json=ending.as_json)
+        return
+    if save is not None:
+        _save(prepared, save)
+    if save is None or shape is not Format.TEXT or ending.as_json:
+        print(rendered(prepared, Format.JSON if ending.as_json else shape))
+    if prepared.plan.because is not None and len(prepared.plan) > 1:
+        say(f"dgs: {prepared.plan.because}")
 
 
 def say_remarks(prepared: Prepared) -> None:

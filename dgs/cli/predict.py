@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, PlanFrom, PlanPath, SetValues, given_by_flags
-from dgs.cli.reporting import print_json, reporting, say, say_warning
+from dgs.cli.options import PlanFrom, PlanPath, SetValues, given_by_flags
+from dgs.cli.reporting import Ending, print_json, say, say_warning, verb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,9 @@ Simulate = Annotated[bool, typer.Option("--simulate",
 # fmt: on
 
 
+@verb
 def predict(
+    ending: Ending,
     plan_path: PlanPath,
     *,
     hosts: HostCounts = DEFAULT_HOSTS,
@@ -46,25 +48,22 @@ def predict(
     plot: Plot = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Predict the throughput of a job on different numbers of hosts. Its functions are tried on the first events."""
     counts, wanted = _counts(hosts), _wanted(at_least)
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.predicting import costs_of, drawn, predictions
+    from dgs.api.predicting import costs_of, drawn, predictions
 
-        prepared = _prepared(plan_path, given_by_flags(set_values, plan_from), rates)
-        costs = costs_of(prepared)
-        say_warning(prepared, costs)
-        found = predictions(prepared, counts, costs.costs, simulates=simulate)
-        if plot is not None:
-            _draw(plot, drawn(found, prepared.config.name))
-        _report(found, as_json=as_json)
-        best = max(found, key=lambda one: one.prediction.throughput)
-        if best.prediction.throughput < wanted:
-            say(_shortfall(prepared.config.name, str(at_least), best))
-            raise typer.Exit(1)
+    prepared = _prepared(plan_path, given_by_flags(set_values, plan_from), rates)
+    costs = costs_of(prepared)
+    say_warning(prepared, costs)
+    found = predictions(prepared, counts, costs.costs, simulates=simulate)
+    if plot is not None:
+        _draw(plot, drawn(found, prepared.config.name))
+    _report(found, as_json=ending.as_json)
+    best = max(found, key=lambda one: one.prediction.throughput)
+    if best.prediction.throughput < wanted:
+        say(_shortfall(prepared.config.name, str(at_least), best))
+        raise typer.Exit(1)
 
 
 def _prepared(plan_path: Path, given: Mapping[str, Given], rates: str | None) -> Prepared:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, Tolerance
-from dgs.cli.reporting import print_json, print_table, reporting, say
+from dgs.cli.options import Tolerance
+from dgs.cli.reporting import Ending, print_json, print_table, say, verb
 
 if TYPE_CHECKING:
     from dgs.api.queries.asking import Answers, Asked
@@ -66,100 +66,92 @@ UserRules = Annotated[list[str] | None, typer.Option("--rules", metavar="FILE:NA
 # fmt: on
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueryFlags:
+    """The flags that say what is asked, of `dgs query` and of `dgs explain --query`."""
+
+    lang: Lang = None
+    tables: From = None
+    params: Params = None
+    require: Require = None
+    exact: Exact = False
+
+    def asked(self, text: str) -> Asked:
+        """Return the query over the tables that are given and the files that it names. Raises UsageError, QueryError, and what reading the files raises."""
+        from dgs.api.queries.asking import Asked
+        from dgs.errors import UsageError
+        from dgs.query.fronts import language_of, text_in
+
+        file = _file(text)
+        values, sources = values_of(self.params), _table_files(self.tables)
+        if self.require is not None and self.require not in CLASSES:
+            raise UsageError(message=f"--require {self.require}: there are the classes A, B and C")
+        return Asked(
+            text if file is None else text_in(file),
+            tuple(sources),
+            lang=language_of(None if file is None else file.name, self.lang),
+            name=None if file is None else str(file),
+            params=values,
+            require=None if self.require is None else CLASSES[self.require],
+            exact=self.exact,
+        )
+
+
+@verb
 def query(
+    ending: Ending,
     text: QueryText = None,
     *,
-    lang: Lang = None,
-    tables: From = None,
+    flags: QueryFlags,
     on: On = Place.LOCAL,
     answer: Every = "end",
-    params: Params = None,
     emit: Emit = None,
     output: Out = None,
     verify: Verify = False,
     tolerance: Tolerance = None,
-    require: Require = None,
     rules: UserRules = None,
-    exact: Exact = False,
     repl: Repl = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Answer a query over files. To keep an answer up to date, put the query into a plan file: program: {query: ...}."""
-    with reporting(as_json=as_json, debug=debug):
-        if repl or text is None:
-            _converse(text, lang, tables or [], params or [], is_asked=repl)
-            return
-        asked = asked_of(text, lang, tables or [], params or [], require, exact=exact)
-        asked = replace(asked, rules=tuple(rules or ()))
-        if emit is not None:
-            _emit(asked, emit, output)
-            return
-        for error in asked.script.refused:
-            say(f"dgs: a statement is left out: {error}")
-        rows = _answers(asked, on, answer, verify=verify)
-        _show(asked, rows, output, is_timed=answer != "end", as_json=as_json)
-        if verify:
-            _compare(asked, rows, tolerance)
+    if repl or text is None:
+        _converse(text, flags, is_asked=repl)
+        return
+    asked = replace(flags.asked(text), rules=tuple(rules or ()))
+    if emit is not None:
+        _emit(asked, emit, output)
+        return
+    for error in asked.script.refused:
+        say(f"dgs: a statement is left out: {error}")
+    rows = _answers(asked, on, answer, verify=verify)
+    _show(asked, rows, output, is_timed=answer != "end", as_json=ending.as_json)
+    if verify:
+        _compare(asked, rows, tolerance)
 
 
-def asked_of(
-    text: str,
-    lang: str | None,
-    tables: list[str],
-    params: list[str],
-    require: str | None,
-    *,
-    exact: bool = False,
-) -> Asked:
-    """Return the query over the tables that are given and the files that it names. Raises UsageError, QueryError, and what reading the files raises."""
-    from dgs.api.queries.asking import Asked
-    from dgs.errors import UsageError
-    from dgs.query.fronts import language_of, text_in
-
-    file = _file(text)
-    values, sources = values_of(params), _table_files(tables)
-    if require is not None and require not in CLASSES:
-        raise UsageError(message=f"--require {require}: there are the classes A, B and C")
-    language = language_of(None if file is None else file.name, lang)
-    source = text if file is None else text_in(file)
-    return Asked(
-        source,
-        tuple(sources),
-        lang=language,
-        name=None if file is None else str(file),
-        params=values,
-        require=None if require is None else CLASSES[require],
-        exact=exact,
-    )
-
-
-def values_of(params: list[str]) -> dict[str, Any]:
+def values_of(params: list[str] | None) -> dict[str, Any]:
     """Return the values of parameters by name. Raises UsageError."""
     from dgs.errors import UsageError
     from dgs.job.document import parsed_value
 
-    given = [one.partition("=") for one in params]
+    given = [one.partition("=") for one in params or ()]
     if wrong := next((one for one, equals, _ in given if not equals), None):
         raise UsageError(message=f"-p {wrong}: write -p NAME=VALUE")
     return {name: parsed_value(value, f"-p {name}").data for name, _, value in given}
 
 
-def _table_files(tables: list[str]) -> list[Table | TableFile]:
+def _table_files(tables: list[str] | None) -> list[Table | TableFile]:
     """Return the tables that are named. Raises UsageError for two of one name."""
     from dgs.api.queries.query_tables import TableFile
     from dgs.errors import UsageError
 
-    found: list[Table | TableFile] = [TableFile.parsed(one) for one in tables]
+    found: list[Table | TableFile] = [TableFile.parsed(one) for one in tables or ()]
     names = [one.name for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(message=f"--from {twice}: the name is given twice")
     return found
 
 
-def _converse(
-    text: str | None, lang: str | None, tables: list[str], params: list[str], *, is_asked: bool
-) -> None:
+def _converse(text: str | None, flags: QueryFlags, *, is_asked: bool) -> None:
     """Read statements from the keyboard or a pipe. Raises UsageError for a query beside the prompt, or for neither."""
     from dgs.cli.query_prompt import converse
     from dgs.errors import UsageError
@@ -168,7 +160,7 @@ def _converse(
         raise UsageError(message="dgs query: give a query, a file with one, or --repl")
     if text is not None:
         raise UsageError(message="dgs query: --repl reads the statements itself: leave the query out")
-    converse(lang, _table_files(tables), values_of(params))
+    converse(flags.lang, _table_files(flags.tables), values_of(flags.params))
 
 
 def _file(text: str) -> Path | None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, MaxLeaves, OptimizerName, PlanFrom, Timeout, given_by_flags
-from dgs.cli.reporting import print_json, reporting, say, show_path
+from dgs.cli.options import MaxLeaves, OptimizerName, PlanFrom, Timeout, given_by_flags
+from dgs.cli.reporting import Ending, print_json, say, show_path, verb
 
 # fmt: off
 Target = Annotated[Path, typer.Argument(metavar="RUN_DIR",
@@ -17,25 +17,24 @@ Target = Annotated[Path, typer.Argument(metavar="RUN_DIR",
 # fmt: on
 
 
+@verb
 def replan(
+    ending: Ending,
     target: Target,
     *,
     plan: PlanFrom = None,
     optimizer: OptimizerName = None,
     max_leaves: MaxLeaves = None,
     timeout: Timeout = 60.0,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Let a run move to another plan, at a checkpoint, without losing its place. A plan that is not valid changes nothing."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.steering import move_run, running
+    from dgs.api.steering import move_run, running
 
-        given = given_by_flags(None, plan, optimizer__name=optimizer, optimizer__max_leaves=max_leaves)
-        if not given:
-            raise typer.BadParameter("give the new plan: --plan FILE, or --optimizer NAME")
-        run = running(Path.cwd(), target)
-        path = move_run(run, given, timeout=timeout)
-        say(f"dgs: {run.name} has moved; the plan is in {show_path(run.directory.plan_file)}")
-        if as_json:
-            print_json({"run_dir": str(run.directory.path), "plan": path})
+    given = given_by_flags(None, plan, optimizer__name=optimizer, optimizer__max_leaves=max_leaves)
+    if not given:
+        raise typer.BadParameter("give the new plan: --plan FILE, or --optimizer NAME")
+    run = running(Path.cwd(), target)
+    path = move_run(run, given, timeout=timeout)
+    say(f"dgs: {run.name} has moved; the plan is in {show_path(run.directory.plan_file)}")
+    if ending.as_json:
+        print_json({"run_dir": str(run.directory.path), "plan": path})

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import json
 import os
 import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
+
+from dgs.cli.options import AsJson, Debug
 
 if TYPE_CHECKING:
     from dgs.api.costing import KnownCosts
@@ -133,6 +137,36 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
                 say(traceback.format_exc().rstrip())
             raise _failure(SystemRefusalError.of(error), ending) from None
         raise _bug(error, InternalError(problem=f"{type(error).__name__}: {error}"), ending) from None
+
+
+def verb(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a verb as typer takes it: with `--json` and `--debug`, and with its errors reported.
+
+    Its first parameter is the `Ending`. A parameter that is a dataclass stands for the flags that are its fields.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    names = list(inspect.signature(function).parameters)[1:]
+    groups: dict[str, Any] = {name: hints[name] for name in names if is_dataclass(hints[name])}
+    flags: dict[str, inspect.Parameter] = {}
+    for name in names:
+        owner = groups.get(name, function)
+        own, types = inspect.signature(owner).parameters, get_type_hints(owner, include_extras=True)
+        for flag in own if name in groups else (name,):
+            flags[flag] = own[flag].replace(annotation=types[flag])
+    for name, annotation in (("as_json", AsJson), ("debug", Debug)):
+        kind = inspect.Parameter.KEYWORD_ONLY
+        flags[name] = inspect.Parameter(name, kind, default=False, annotation=annotation)
+
+    @functools.wraps(function)
+    def reported(*, as_json: bool, debug: bool, **given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        with reporting(as_json=as_json, debug=debug) as ending:
+            function(ending, **given)
+
+    reported.__signature__ = inspect.Signature(list(flags.values()))  # type: ignore[attr-defined]
+    reported.__annotations__ = {name: one.annotation for name, one in flags.items()}
+    return reported
 
 
 def say(text: str) -> None:

@@ -7,25 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.loudness import Loudness
+from dgs.cli.finishing import RunFlags
 from dgs.cli.options import (
-    AcceptCodeChange,
     AcceptDuplicates,
-    AsJson,
-    Debug,
-    Hosts,
-    LogFormat,
-    LogFormatName,
-    OptimizerName,
-    PlanFrom,
-    Quiet,
-    RuntimeName,
-    SaveState,
-    SetValues,
-    Verbose,
-    VerifyTolerance,
 )
-from dgs.cli.reporting import Ending, print_json, reporting, say, show_path
+from dgs.cli.reporting import Ending, print_json, say, show_path, verb
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -42,52 +28,29 @@ FromTable = Annotated[bool, typer.Option("--from-table",
 # fmt: on
 
 
+@verb
 def resume(
+    ending: Ending,
     target: Target = None,
     *,
     from_table: FromTable = False,
-    plan: PlanFrom = None,
-    optimizer: OptimizerName = None,
-    runtime: RuntimeName = None,
-    hosts: Hosts = None,
-    set_values: SetValues = None,
     accept_duplicates: AcceptDuplicates = False,
-    accept_code_change: AcceptCodeChange = False,
     verify: Verify = False,
-    tolerance: VerifyTolerance = None,
-    save_state: SaveState = None,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
-    log_format: LogFormat = LogFormatName.TEXT,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    flags: RunFlags,
 ) -> None:
     """Go on with a run that was stopped, failed or was killed; under another plan, runtime or number of hosts, too."""
-    with reporting(as_json=as_json, debug=debug) as ending:
-        ending.loudness = Loudness(verbose, quiet, log_format.value)
-        from dgs.api.known_runs import run_at
-        from dgs.api.resuming import resumable
-        from dgs.cli.finishing import asked
+    ending.loudness = flags.loudness
+    from dgs.api.known_runs import run_at
+    from dgs.api.resuming import resumable
 
-        wanted = asked(
-            set_values,
-            plan,
-            optimizer=optimizer,
-            runtime=runtime,
-            hosts=hosts,
-            verify=verify,
-            tolerance=tolerance,
-            save_state=save_state,
-            accept_duplicates=accept_duplicates,
-            accept_code_change=accept_code_change,
-        )
-        run = resumable(Path.cwd()) if target is None else run_at(target)
-        if from_table:
-            from dgs.api.resuming import restore_from_table
+    wanted = flags.asked(verify=verify, accept_duplicates=accept_duplicates)
+    run = resumable(Path.cwd()) if target is None else run_at(target)
+    if from_table:
+        from dgs.api.resuming import restore_from_table
 
-            epoch = restore_from_table(run, wanted.given, say)
-            say(f"dgs: {run.name}: checkpoint {epoch} is made again from the table of checkpoints")
-        go_on(run, wanted, ending)
+        epoch = restore_from_table(run, wanted.given, say)
+        say(f"dgs: {run.name}: checkpoint {epoch} is made again from the table of checkpoints")
+    go_on(run, wanted, ending)
 
 
 def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:

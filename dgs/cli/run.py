@@ -7,25 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.loudness import Loudness
+from dgs.cli.finishing import RunFlags
 from dgs.cli.options import (
-    AcceptCodeChange,
-    AsJson,
     Compile,
-    Debug,
-    Hosts,
-    LogFormat,
-    LogFormatName,
-    OptimizerName,
-    PlanFrom,
-    Quiet,
-    RuntimeName,
-    SaveState,
-    SetValues,
-    Verbose,
-    VerifyTolerance,
 )
-from dgs.cli.reporting import Ending, reporting
+from dgs.cli.reporting import Ending, verb
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Request
@@ -51,58 +37,35 @@ Fresh = Annotated[bool, typer.Option("--fresh",
 # fmt: on
 
 
+@verb
 def run(
+    ending: Ending,
     plan_path: PlanHere = Path("plan.yaml"),
     *,
     resume: Resume = False,
     fresh: Fresh = False,
-    accept_code_change: AcceptCodeChange = False,
-    runtime: RuntimeName = None,
-    hosts: Hosts = None,
     compile: Compile = None,  # noqa: A002 - the name of the flag
-    optimizer: OptimizerName = None,
-    plan: PlanFrom = None,
-    set_values: SetValues = None,
     max_events: MaxEvents = None,
     verify: Verify = False,
-    tolerance: VerifyTolerance = None,
-    save_state: SaveState = None,
     run_dir: RunDir = None,
     view: View = False,
     show_config: ShowConfig = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
-    log_format: LogFormat = LogFormatName.TEXT,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    flags: RunFlags,
 ) -> None:
     """Run a plan file; outputs go to its sinks, or into the run directory. Ctrl-C stops it at a checkpoint."""
-    with reporting(as_json=as_json, debug=debug) as ending:
-        ending.loudness = Loudness(verbose, quiet, log_format.value)
-        from dgs.api.preparing import from_file
-        from dgs.cli.finishing import asked
+    ending.loudness = flags.loudness
+    from dgs.api.preparing import from_file
 
-        wanted = asked(
-            set_values,
-            plan,
-            optimizer=optimizer,
-            runtime=runtime,
-            hosts=hosts,
-            compile=compile,
-            verify=verify,
-            tolerance=tolerance,
-            save_state=save_state,
-            accept_code_change=accept_code_change,
-        )
-        request = from_file(plan_path, wanted.given)
-        ending.name = request.settings.config.name
-        ending.shows_page = view
-        if show_config:
-            from dgs.cli.show_config import print_config
+    wanted = flags.asked(verify=verify, compile=compile)
+    request = from_file(plan_path, wanted.given)
+    ending.name = request.settings.config.name
+    ending.shows_page = view
+    if show_config:
+        from dgs.cli.show_config import print_config
 
-            print_config(request.settings, as_json=as_json)
-            return
-        _begin(request, wanted, ending, run_dir, max_events, resume=resume, fresh=fresh)
+        print_config(request.settings, as_json=ending.as_json)
+        return
+    _begin(request, wanted, ending, run_dir, max_events, resume=resume, fresh=fresh)
 
 
 def _begin(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, print_table, printable, reporting, say, show_path
+from dgs.cli.reporting import Ending, print_json, print_table, printable, say, show_path, verb
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -54,7 +53,9 @@ Yes = Annotated[bool, typer.Option("--yes",
 # fmt: on
 
 
+@verb
 def runs(
+    ending: Ending,
     action: What,
     target: Target = None,
     *,
@@ -64,28 +65,29 @@ def runs(
     older_than: OlderThan = None,
     unfinished: Unfinished = False,
     yes: Yes = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """List runs, show one, or remove old ones."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.known_runs import run_named, runs_in
+    from dgs.api.known_runs import run_named, runs_in
 
-        if action is Action.SHOW:
-            _show(run_named(target, Path.cwd()), as_json=as_json)
-            return
-        place = _directory(target)
-        found = [Listed.of(run) for run in runs_in(place)]
-        if action is Action.LS:
-            _list(list(_chosen(found, status, began_after=_moment(since))), as_json=as_json)
-            return
-        if keep is None and older_than is None:
-            raise typer.BadParameter("prune needs --keep N or --older-than AGE, or both")
-        chosen = _chosen(found, status, began_before=_moment(older_than))
-        old = {one.id for one in (found if keep is None else _beyond(found, keep))}
-        _prune(
-            [one for one in chosen if one.id in old], found, unfinished=unfinished, yes=yes, as_json=as_json
-        )
+    if action is Action.SHOW:
+        _show(run_named(target, Path.cwd()), as_json=ending.as_json)
+        return
+    place = _directory(target)
+    found = [Listed.of(run) for run in runs_in(place)]
+    if action is Action.LS:
+        _list(list(_chosen(found, status, began_after=_moment(since))), as_json=ending.as_json)
+        return
+    if keep is None and older_than is None:
+        raise typer.BadParameter("prune needs --keep N or --older-than AGE, or both")
+    chosen = _chosen(found, status, began_before=_moment(older_than))
+    old = {one.id for one in (found if keep is None else _beyond(found, keep))}
+    _prune(
+        [one for one in chosen if one.id in old],
+        found,
+        unfinished=unfinished,
+        yes=yes,
+        as_json=ending.as_json,
+    )
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import reporting
+from dgs.cli.reporting import Ending, verb
 
 
-def schema(as_json: AsJson = False, debug: Debug = False) -> None:
+@verb
+def schema(ending: Ending) -> None:
     """Print the JSON Schema of plan.yaml."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.job.schema import json_schema
+    from dgs.job.schema import json_schema
 
-        print(json.dumps(json_schema(), indent=None if as_json else 2))
+    print(json.dumps(json_schema(), indent=None if ending.as_json else 2))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, PlanPath, SetValues, Tolerance, given_by_flags
-from dgs.cli.reporting import print_json, reporting, say
+from dgs.cli.options import PlanPath, SetValues, Tolerance, given_by_flags
+from dgs.cli.reporting import Ending, print_json, say, verb
 
 if TYPE_CHECKING:
     from dgs.workers.simulated.campaign import Campaign
@@ -30,7 +30,9 @@ ThisPlan = Annotated[bool, typer.Option("--this-plan",
 # fmt: on
 
 
+@verb
 def simulate(
+    ending: Ending,
     plan_path: PlanPath,
     *,
     seeds: Seeds = 1000,
@@ -40,35 +42,32 @@ def simulate(
     this_plan: ThisPlan = False,
     tolerance: Tolerance = None,
     set_values: SetValues = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Run the program under simulated faults; exit 1 if any run differs from the sequential program.
 
     Every seed draws plans, the order of messages, crashes, failing disks and networks, slow sinks and stores, user code that
     raises, stops and switches of plan. A seed gives the same run everywhere.
     """
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.preparing import from_file, prepare
-        from dgs.api.verifying import case_of
-        from dgs.workers.simulated.campaign import SimulationFailed, seeds_of, simulate_seeds
-        from dgs.workers.simulated.faults import fault_kinds
+    from dgs.api.preparing import from_file, prepare
+    from dgs.api.verifying import case_of
+    from dgs.workers.simulated.campaign import SimulationFailed, seeds_of, simulate_seeds
+    from dgs.workers.simulated.faults import fault_kinds
 
-        kinds = fault_kinds(faults)
-        prepared = prepare(from_file(plan_path, given_by_flags(set_values)), max_events=max_events)
-        case = case_of(prepared, keeps_plan=this_plan, tolerance=tolerance)
-        replay = _replay(plan_path, faults, max_events, set_values, this_plan=this_plan, tolerance=tolerance)
-        try:
-            done = simulate_seeds(
-                case, seeds_of(seeds, seed), kinds, replay=replay, progress=_progress(prepared.config.name)
-            )
-        except SimulationFailed as error:
-            _tell_failure(error, as_json=as_json)
-            raise typer.Exit(1) from None
-        if as_json:
-            print_json({"failed": None, **_data(done)})
-        else:
-            print(done)
+    kinds = fault_kinds(faults)
+    prepared = prepare(from_file(plan_path, given_by_flags(set_values)), max_events=max_events)
+    case = case_of(prepared, keeps_plan=this_plan, tolerance=tolerance)
+    replay = _replay(plan_path, faults, max_events, set_values, this_plan=this_plan, tolerance=tolerance)
+    try:
+        done = simulate_seeds(
+            case, seeds_of(seeds, seed), kinds, replay=replay, progress=_progress(prepared.config.name)
+        )
+    except SimulationFailed as error:
+        _tell_failure(error, as_json=ending.as_json)
+        raise typer.Exit(1) from None
+    if ending.as_json:
+        print_json({"failed": None, **_data(done)})
+    else:
+        print(done)
 
 
 def _replay(

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, Timeout
-from dgs.cli.reporting import print_json, reporting, resume_command, say, show_path
+from dgs.cli.options import Timeout
+from dgs.cli.reporting import Ending, print_json, resume_command, say, show_path, verb
 
 # fmt: off
 Target = Annotated[Path | None, typer.Argument(metavar="RUN_DIR | PLAN",
@@ -17,29 +17,27 @@ Target = Annotated[Path | None, typer.Argument(metavar="RUN_DIR | PLAN",
 # fmt: on
 
 
-def stop(
-    target: Target = None, *, timeout: Timeout = 60.0, as_json: AsJson = False, debug: Debug = False
-) -> None:
+@verb
+def stop(ending: Ending, target: Target = None, *, timeout: Timeout = 60.0) -> None:
     """Let a run commit what it has and end; it can be gone on with."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.steering import running, stop_run
+    from dgs.api.steering import running, stop_run
 
-        run = running(Path.cwd(), target)
-        was_alive = run.is_alive
-        results = stop_run(run, timeout=timeout)
-        where = show_path(run.directory.path)
-        if results.get("status") == "done":
-            how = "is done" if was_alive else "was done already"
-            say(f"dgs: {run.name} {how}; the run is in {where}")
-        elif not was_alive:
-            say(
-                f"dgs: {run.name} is not running{run.ending}; {run.progress}; go on with: {resume_command(run.directory.path)}"
-            )
-        else:
-            onward = f"go on with: {resume_command(run.directory.path)}"
-            say(f"dgs: {run.name} has ended{_how(results)}; {run.progress}; {onward}")
-        if as_json:
-            print_json({"run_dir": str(run.directory.path), "was_running": was_alive, **results})
+    run = running(Path.cwd(), target)
+    was_alive = run.is_alive
+    results = stop_run(run, timeout=timeout)
+    where = show_path(run.directory.path)
+    if results.get("status") == "done":
+        how = "is done" if was_alive else "was done already"
+        say(f"dgs: {run.name} {how}; the run is in {where}")
+    elif not was_alive:
+        say(
+            f"dgs: {run.name} is not running{run.ending}; {run.progress}; go on with: {resume_command(run.directory.path)}"
+        )
+    else:
+        onward = f"go on with: {resume_command(run.directory.path)}"
+        say(f"dgs: {run.name} has ended{_how(results)}; {run.progress}; {onward}")
+    if ending.as_json:
+        print_json({"run_dir": str(run.directory.path), "was_running": was_alive, **results})
 
 
 def _how(results: dict[str, Any]) -> str:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, print_table, printable, reporting, say
+from dgs.cli.reporting import Ending, print_json, print_table, printable, say, verb
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -29,19 +28,19 @@ Once = Annotated[bool, typer.Option("--once", help="Print the newest figures onc
 # fmt: on
 
 
-def top(target: Target = None, *, once: Once = False, as_json: AsJson = False, debug: Debug = False) -> None:
+@verb
+def top(ending: Ending, target: Target = None, *, once: Once = False) -> None:
     """Show what a run does now: what holds it back, its streams, workers and sinks."""
-    with reporting(as_json=as_json, debug=debug):
-        from dgs.api.known_runs import run_named
-        from dgs.observe import newest
+    from dgs.api.known_runs import run_named
+    from dgs.observe import newest
 
-        run = run_named(target, Path.cwd())
-        if as_json:
-            _print_data(run, newest(run.directory.path))
-        elif once or not sys.stdout.isatty() or not run.is_alive:
-            _print(run, newest(run.directory.path))
-        else:
-            _follow(run)
+    run = run_named(target, Path.cwd())
+    if ending.as_json:
+        _print_data(run, newest(run.directory.path))
+    elif once or not sys.stdout.isatty() or not run.is_alive:
+        _print(run, newest(run.directory.path))
+    else:
+        _follow(run)
 
 
 def _print_data(run: KnownRun, figures: RunFigures) -> None:

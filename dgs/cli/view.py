@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, reporting, say, show_path
+from dgs.cli.reporting import Ending, print_json, say, show_path, verb
 
 if TYPE_CHECKING:
     from dgs.job.run_directory import RunDirectory
@@ -33,35 +32,34 @@ UntilClosed = Annotated[bool, typer.Option("--until-closed", hidden=True,
 # fmt: on
 
 
+@verb
 def view(
+    ending: Ending,
     target: Target = None,
     *,
     port: Port = 0,
     opens: Open = False,
     until_closed: UntilClosed = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Show a run as a page on this machine: its plan, its streams, and what holds it back. Ctrl-C ends the page, not the run."""
-    with reporting(as_json=as_json, debug=debug) as ending:
-        from dgs.api.known_runs import run_named
-        from dgs.view.page_feed import Feed
-        from dgs.view.run_reading import RunView
-        from dgs.view.server import LOOPBACK, listening, new_token, serve
+    from dgs.api.known_runs import run_named
+    from dgs.view.page_feed import Feed
+    from dgs.view.run_reading import RunView
+    from dgs.view.server import LOOPBACK, listening, new_token, serve
 
-        if until_closed and not _has_begun(Path(target or "")):
-            return
-        run = run_named(target, Path.cwd())
-        ending.name = run.name
-        place, token = listening(port), new_token()
-        url = f"http://{LOOPBACK}:{place.getsockname()[1]}/?token={token}"
-        if as_json:
-            print_json({"run_dir": str(run.directory.path), "url": url})
-        else:
-            say(f"dgs: {run.name} ({run.status}), in {show_path(run.directory.path)}, is shown at {url}")
-        feed = Feed(RunView(run.directory.path, lambda: run.status))
-        with _opened(url) if opens else nullcontext(), suppress(KeyboardInterrupt):
-            serve(feed, place, token, is_wanted=_is_open if until_closed else lambda: True)
+    if until_closed and not _has_begun(Path(target or "")):
+        return
+    run = run_named(target, Path.cwd())
+    ending.name = run.name
+    place, token = listening(port), new_token()
+    url = f"http://{LOOPBACK}:{place.getsockname()[1]}/?token={token}"
+    if ending.as_json:
+        print_json({"run_dir": str(run.directory.path), "url": url})
+    else:
+        say(f"dgs: {run.name} ({run.status}), in {show_path(run.directory.path)}, is shown at {url}")
+    feed = Feed(RunView(run.directory.path, lambda: run.status))
+    with _opened(url) if opens else nullcontext(), suppress(KeyboardInterrupt):
+        serve(feed, place, token, is_wanted=_is_open if until_closed else lambda: True)
 
 
 def _has_begun(directory: Path) -> bool:
