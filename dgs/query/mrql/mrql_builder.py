@@ -1,16 +1,20 @@
-"""Lark's tree of a statement to the tree of `mrql_tree`: one method for each alternative of the grammar."""
+"""Lark's tree of a statement to the tree of `mrql_tree`: one maker for each alternative of the grammar.
+
+A maker gets the place of its alternative and what the parts inside made; None stands for what the text leaves out.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
-from lark import Token, Transformer, v_args
+from lark import Token, Transformer
 from lark.tree import Meta
 
 from dgs.query.mrql import mrql_tree as t
 
-Children = list[Any]
+Maker = Callable[..., Any]
 
 
 class PatternError(Exception):
@@ -21,221 +25,13 @@ class PatternError(Exception):
         self.at = at
 
 
-def _at(meta: Meta) -> t.Place:
-    return (meta.line, meta.column)
-
-
-def _text(token: Token) -> str:
-    value: str = ast.literal_eval(token)
-    return value
-
-
-@v_args(meta=True)
-class _Patterns(Transformer[Token, Any]):
-    """Patterns and types."""
-
-    def name_pattern(self, meta: Meta, children: Children) -> t.Pattern:
-        return t.NamePattern(str(children[0]), at=_at(meta))
-
-    def tuple_pattern(self, meta: Meta, children: Children) -> t.Pattern:
-        return t.TuplePattern(tuple(children), at=_at(meta))
-
-    def record_pattern(self, meta: Meta, children: Children) -> t.Pattern:
-        return t.RecordPattern(_pairs(children), at=_at(meta))
-
-    def named_type(self, meta: Meta, children: Children) -> t.TypeTree:
-        return t.TypeTree("name", (str(children[0]),), at=_at(meta))
-
-    def type_field(self, _: Meta, children: Children) -> tuple[str, t.TypeTree]:
-        return str(children[0]), children[1]
-
-    def record_type(self, meta: Meta, children: Children) -> t.TypeTree:
-        names, types = zip(*children, strict=True)
-        return t.TypeTree("record", names, types, at=_at(meta))
-
-    def tuple_type(self, meta: Meta, children: Children) -> t.TypeTree:
-        return t.TypeTree("tuple", (), tuple(children), at=_at(meta))
-
-    def bag_type(self, meta: Meta, children: Children) -> t.TypeTree:
-        return t.TypeTree("bag", (), tuple(children), at=_at(meta))
-
-    def list_type(self, meta: Meta, children: Children) -> t.TypeTree:
-        return t.TypeTree("list", (), tuple(children), at=_at(meta))
-
-
-@v_args(meta=True)
-class _Operands(_Patterns):
-    """Constants, constructors, projections and operators."""
-
-    def integer(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Constant(int(children[0]), at=_at(meta))
-
-    def floating(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Constant(float(children[0]), at=_at(meta))
-
-    def string(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Constant(_text(children[0]), at=_at(meta))
-
-    def truth(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Constant(children[0] == "true", at=_at(meta))
-
-    def name(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Name(str(children[0]), at=_at(meta))
-
-    def arguments(self, _: Meta, children: Children) -> tuple[t.Tree, ...]:
-        return tuple(children)
-
-    def call(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Call(str(children[0]), children[1] or (), at=_at(meta))
-
-    def tuple_of(self, meta: Meta, children: Children) -> t.Tree:
-        return t.TupleOf(tuple(children), at=_at(meta))
-
-    def record_field(self, _: Meta, children: Children) -> tuple[str, t.Tree]:
-        return str(children[0]), children[1]
-
-    def record_of(self, meta: Meta, children: Children) -> t.Tree:
-        return t.RecordOf(tuple(children), at=_at(meta))
-
-    def bag_of(self, meta: Meta, children: Children) -> t.Tree:
-        return t.BagOf(children[0] or (), at=_at(meta))
-
-    def list_of(self, meta: Meta, children: Children) -> t.Tree:
-        return t.ListOf(children[0] or (), at=_at(meta))
-
-    def field(self, meta: Meta, children: Children) -> t.Tree:
-        return t.FieldOf(children[0], str(children[1]), at=_at(meta))
-
-    def item(self, meta: Meta, children: Children) -> t.Tree:
-        return t.ItemOf(children[0], int(children[1]), at=_at(meta))
-
-    def index(self, meta: Meta, children: Children) -> t.Tree:
-        return t.ElementAt(children[0], children[1], at=_at(meta))
-
-    def negative(self, meta: Meta, children: Children) -> t.Tree:
-        (of,) = children
-        if isinstance(of, t.Constant) and not isinstance(of.value, bool | str):
-            return t.Constant(-of.value, at=_at(meta))
-        return t.Unary("-", of, at=_at(meta))
-
-    def negate(self, meta: Meta, children: Children) -> t.Tree:
-        return t.Unary("not", children[0], at=_at(meta))
-
-    def binary(self, meta: Meta, children: Children) -> t.Tree:
-        left, sign, right = children
-        sign = {"!=": "<>", "union": "+", "mod": "%"}.get(sign, str(sign))
-        return t.Binary(sign, left, right, at=_at(meta))
-
-
-@v_args(meta=True)
-class _Builder(_Operands):
-    """Expressions with parts of their own and statements."""
-
-    def let(self, meta: Meta, children: Children) -> t.Tree:
-        *bindings, body = children
-        found: t.Tree = body
-        for pattern, value in reversed(bindings):
-            found = t.Let(pattern, value, found, at=_at(meta))
-        return found
-
-    def binding(self, _: Meta, children: Children) -> tuple[t.Pattern, t.Tree]:
-        return children[0], children[1]
-
-    def if_then(self, meta: Meta, children: Children) -> t.Tree:
-        return t.IfThen(*children, at=_at(meta))
-
-    def quantified(self, meta: Meta, children: Children) -> t.Tree:
-        word, pattern, source, condition = children
-        return t.Quantified(word == "some", pattern, source, condition, at=_at(meta))
-
-    def argument_of(self, meta: Meta, children: Children) -> t.Tree:
-        word, pattern, source, value = children
-        return t.ArgumentOf(word == "argmin", pattern, source, value, at=_at(meta))
-
-    def generator(self, _: Meta, children: Children) -> tuple[t.Pattern, t.Tree]:
-        return children[0], children[1]
-
-    def same(self, meta: Meta, children: Children) -> tuple[t.Pattern, t.Tree]:
-        return children[0], t.Same(children[1], at=_at(meta))
-
-    def where(self, _: Meta, children: Children) -> t.Tree:
-        tree: t.Tree = children[0]
-        return tree
-
-    having = where
-
-    def group(self, _: Meta, children: Children) -> tuple[t.Pattern | None, t.Tree]:
-        first, second = children
-        return (None, first) if second is None else (as_pattern(first), second)
-
-    def order(self, _: Meta, children: Children) -> tuple[tuple[t.Tree, bool], ...]:
-        return tuple(children)
-
-    def order_key(self, _: Meta, children: Children) -> tuple[t.Tree, bool]:
-        return children[0], children[1] == "desc"
-
-    def select(self, meta: Meta, children: Children) -> t.Tree:
-        distinct, head, *generators, where, group, having, order = children
-        return t.Select(
-            distinct is not None, head, tuple(generators), where, group, having, order or (), at=_at(meta)
-        )
-
-    def repeat(self, meta: Meta, children: Children) -> t.Tree:
-        pattern, start, body, until, limit, warm = children
-        bound = None if limit is None else int(limit)
-        return t.RepeatOf(pattern, start, body, until, bound, warm is not None, at=_at(meta))
-
-    def row_type(self, _: Meta, children: Children) -> t.TypeTree:
-        tree: t.TypeTree = children[0]
-        return tree
-
-    def reader(self, meta: Meta, children: Children) -> t.Tree:
-        word, kind, *rest = children
-        rows = [one for one in rest if isinstance(one, t.TypeTree)]
-        arguments = tuple(one for one in rest if not isinstance(one, t.TypeTree))
-        return t.ReaderOf(word == "stream", str(kind), arguments, rows[0] if rows else None, at=_at(meta))
-
-    def incr(self, _: Meta, children: Children) -> t.Tree:
-        tree: t.Tree = children[0]  # every query is kept up to date: the word changes nothing
-        return tree
-
-    def assign(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Assign(str(children[0]), children[1], at=_at(meta))
-
-    def output(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Output(children[0], at=_at(meta))
-
-    def store(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Output(children[1], _text(children[0]), at=_at(meta))
-
-    def parameter(self, _: Meta, children: Children) -> str:
-        return str(children[0])
-
-    def parameters(self, _: Meta, children: Children) -> tuple[str, ...]:
-        return tuple(children)
-
-    def function(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Function(str(children[0]), children[1] or (), children[-1], at=_at(meta))
-
-    macro = function
-
-    def operator(self, _: Meta, children: Children) -> str:
-        return str(children[0])
-
-    named = operator
-
-    def anonymous(self, _: Meta, children: Children) -> tuple[str, str, t.Tree]:
-        return str(children[0]), str(children[1]), children[2]
-
-    def plus(self, _: Meta, children: Children) -> Any:
-        return children[0]
-
-    def aggregation(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Aggregation(str(children[0]), children[1], children[2], at=_at(meta))
-
-
-def _pairs(children: Children) -> tuple[tuple[str, Any], ...]:
-    return tuple((str(name), value) for name, value in zip(children[::2], children[1::2], strict=True))
+class _Builder(Transformer[Token, Any]):
+    NAME, INT, FLOAT = staticmethod(str), staticmethod(int), staticmethod(float)
+    STRING = staticmethod(ast.literal_eval)
+
+    def __default__(self, data: str, children: list[Any], meta: Meta) -> Any:
+        """Return the value of an alternative, by its maker."""
+        return MAKERS[str(data)]((meta.line, meta.column), *children)
 
 
 def as_pattern(tree: t.Tree) -> t.Pattern:
@@ -249,6 +45,133 @@ def as_pattern(tree: t.Tree) -> t.Pattern:
             return t.RecordPattern(tuple((name, as_pattern(one)) for name, one in named), at=tree.at)
     raise PatternError(tree.at)
 
+
+def _node(kind: Callable[..., t.Tree]) -> Maker:
+    return lambda at, *parts: kind(*parts, at=at)
+
+
+def _of_all(kind: Callable[..., t.Tree]) -> Maker:
+    return lambda at, *parts: kind(parts, at=at)
+
+
+def _of_any(kind: Callable[..., t.Tree]) -> Maker:
+    return lambda at, items: kind(items or (), at=at)
+
+
+def _type(kind: str) -> Maker:
+    return lambda at, *parts: t.TypeTree(kind, (), parts, at=at)
+
+
+def _parts(_at: t.Place, *parts: Any) -> tuple[Any, ...]:
+    return parts
+
+
+def _only(_at: t.Place, part: Any) -> Any:
+    return part
+
+
+def _negative(at: t.Place, of: t.Tree) -> t.Tree:
+    if isinstance(of, t.Constant) and not isinstance(of.value, bool | str):
+        return t.Constant(-of.value, at=at)
+    return t.Unary("-", of, at=at)
+
+
+def _binary(at: t.Place, left: t.Tree, sign: str, right: t.Tree) -> t.Tree:
+    return t.Binary({"!=": "<>", "union": "+", "mod": "%"}.get(sign, str(sign)), left, right, at=at)
+
+
+def _let(at: t.Place, *parts: Any) -> t.Tree:
+    *bindings, found = parts
+    for pattern, value in reversed(bindings):
+        found = t.Let(pattern, value, found, at=at)
+    return found  # type: ignore[no-any-return]
+
+
+def _select(at: t.Place, distinct: str | None, head: t.Tree, *parts: Any) -> t.Tree:
+    *generators, where, group, having, order = parts
+    return t.Select(distinct is not None, head, tuple(generators), where, group, having, order or (), at=at)
+
+
+def _repeat(at: t.Place, *parts: Any) -> t.Tree:
+    pattern, start, body, until, limit, warm = parts
+    return t.RepeatOf(pattern, start, body, until, limit, warm is not None, at=at)
+
+
+def _reader(at: t.Place, word: str, kind: str, *parts: t.Tree) -> t.Tree:
+    rows = next((one for one in parts if isinstance(one, t.TypeTree)), None)
+    arguments = tuple(one for one in parts if not isinstance(one, t.TypeTree))
+    return t.ReaderOf(word == "stream", kind, arguments, rows, at=at)
+
+
+def _function(at: t.Place, name: str, parameters: tuple[str, ...] | None, *rest: t.Tree) -> t.Statement:
+    return t.Function(name, parameters or (), rest[-1], at=at)
+
+
+MAKERS: dict[str, Maker] = {
+    # patterns and types
+    "name_pattern": _node(t.NamePattern),
+    "tuple_pattern": _of_all(t.TuplePattern),
+    "record_pattern": lambda at, *parts: t.RecordPattern(
+        tuple(zip(parts[::2], parts[1::2], strict=True)), at=at
+    ),
+    "named_type": lambda at, name: t.TypeTree("name", (name,), at=at),
+    "type_field": _parts,
+    "record_type": lambda at, *fields: t.TypeTree("record", *zip(*fields, strict=True), at=at),
+    "tuple_type": _type("tuple"),
+    "bag_type": _type("bag"),
+    "list_type": _type("list"),
+    # constants, constructors, projections and operators
+    "integer": _node(t.Constant),
+    "floating": _node(t.Constant),
+    "string": _node(t.Constant),
+    "truth": lambda at, word: t.Constant(word == "true", at=at),
+    "name": _node(t.Name),
+    "arguments": _parts,
+    "call": lambda at, name, arguments: t.Call(name, arguments or (), at=at),
+    "tuple_of": _of_all(t.TupleOf),
+    "record_field": _parts,
+    "record_of": _of_all(t.RecordOf),
+    "bag_of": _of_any(t.BagOf),
+    "list_of": _of_any(t.ListOf),
+    "field": _node(t.FieldOf),
+    "item": _node(t.ItemOf),
+    "index": _node(t.ElementAt),
+    "negative": _negative,
+    "negate": lambda at, of: t.Unary("not", of, at=at),
+    "binary": _binary,
+    # expressions with parts of their own
+    "let": _let,
+    "binding": _parts,
+    "if_then": _node(t.IfThen),
+    "quantified": lambda at, word, *parts: t.Quantified(word == "some", *parts, at=at),
+    "argument_of": lambda at, word, *parts: t.ArgumentOf(word == "argmin", *parts, at=at),
+    "generator": _parts,
+    "same": lambda at, pattern, source: (pattern, t.Same(source, at=at)),
+    "where": _only,
+    "having": _only,
+    "group": lambda _, first, key: (None, first) if key is None else (as_pattern(first), key),
+    "order": _parts,
+    "order_key": lambda _, value, way: (value, way == "desc"),
+    "select": _select,
+    "repeat": _repeat,
+    "row_type": _only,
+    "reader": _reader,
+    "incr": _only,  # every query is kept up to date: the word changes nothing
+    # statements
+    "assign": _node(t.Assign),
+    "output": _node(t.Output),
+    "store": lambda at, place, source: t.Output(source, place, at=at),
+    "parameter": lambda _, name, _type: name,
+    "parameters": _parts,
+    "function": _function,
+    "macro": _function,
+    "operator": lambda _, sign: str(sign),
+    "named": _only,
+    "anonymous": _parts,
+    "plus": _only,
+    "aggregation": lambda at, name, plus, value, _type: t.Aggregation(name, plus, value, at=at),
+}
+"""What each alternative of the grammar becomes."""
 
 BUILD = _Builder()
 """Makes the tree of a statement."""

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-from lark.exceptions import VisitError
 
 from dgs.errors.nearest import nearest
 from dgs.query.errors import QueryError, Span
@@ -107,11 +106,9 @@ def parse_statement(whole: QueryText, text: str) -> t.Statement:
         tree: t.Statement = BUILD.transform(_grammar().parse(text))
     except UnexpectedInput as error:
         raise _syntax_error(whole, text, error) from None
-    except VisitError as error:
-        if not isinstance(error.orig_exc, PatternError):
-            raise
+    except PatternError as error:
         problem = "before the colon of `group by` stands a name, a tuple of names or a record of names"
-        raise whole.error("Q101", error.orig_exc.at, problem, "Write `group by k: e`.") from None
+        raise whole.error("Q101", error.at, problem, "Write `group by k: e`.") from None
     return tree
 
 
