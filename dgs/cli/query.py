@@ -197,7 +197,7 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
     from dgs.query.types import INT, Schema, plain
 
     if asked.lang == "pig" and output is None and not as_json:
-        from dgs.api.queries.pig_files import pig_program, put_out
+        from dgs.api.queries.script_files import pig_program, put_out
 
         program = pig_program(asked.text, asked.name, asked.params)
         for line in (*map(str, program.problems), *program.notes):

@@ -7,16 +7,14 @@ from pathlib import Path
 
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig
-from dgs.workers.sinks.callable_sink import CallableSink
-from dgs.workers.sinks.committed import connected, connected_by
 from dgs.workers.sinks.contract import HostSink
 from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.delivery import CENTRAL
-from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
 from dgs.workers.sinks.files.places import CONNECTED, PartNames, sink_place
-from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
+from dgs.workers.sinks.files.table_sinks import csv_sink, jsonl_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.formats.identified import IdentifiedOutputs
-from dgs.workers.sinks.simple_sinks import NoneSink
+from dgs.workers.sinks.publisher import connected, connected_by
+from dgs.workers.sinks.simple_sinks import CallableSink, NoneSink
 
 _FILES: dict[str, Callable[[PartNames], HostSink]] = {
     "jsonl": jsonl_sink,

@@ -14,10 +14,31 @@ from dgs import codec
 from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.schema import SinkConfig
 from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
-from dgs.workers.sinks.committed import connected, connected_by
-from dgs.workers.sinks.custom_sink import ConnectedSink, Generation
+from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
 from dgs.workers.sinks.files import publishing
-from dgs.workers.sinks.files.places import CONNECTED
+from dgs.workers.sinks.files.places import CONNECTED, LAKE_KINDS
+
+
+def connected_by(config: SinkConfig) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a sink's class, or the kind of a lake, and its arguments.
+
+    >>> connected_by(SinkConfig.model_validate({"delta": {"path": "out", "mode": "append"}}))[0]
+    'delta'
+    """
+    if config.kind == "custom":
+        return config.details.ref, config.details.args
+    return config.kind, config.details.model_dump(exclude_defaults=True)
+
+
+def connected(
+    ref: str, args: Mapping[str, Any], base_dir: Path, *, program: str, job: Path | None = None
+) -> ConnectedSink:
+    """Return the sink of a name and arguments. `job`: whose outputs these are. Raises ProgramImportError, MissingPackageError."""
+    if ref not in LAKE_KINDS:
+        return connected_sink(ref, args, base_dir, program=program)
+    from dgs.workers.sinks.lake.lake_sink import lake_sink
+
+    return ConnectedSink(lake_sink(ref, args, base_dir, job), ref=ref, args=args, program=program)
 
 
 class Publisher:

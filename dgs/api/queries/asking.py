@@ -59,11 +59,11 @@ class Asked:
         found = {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
         named: list[Table] = []
         if self.lang == "pig":
-            from dgs.api.queries.pig_files import loaded_tables, pig_program
+            from dgs.api.queries.script_files import loaded_tables, pig_program
 
             named = loaded_tables(pig_program(self.text, self.name, self.params))
         elif self.lang == "mrql":
-            from dgs.api.queries.mrql_files import named_tables
+            from dgs.api.queries.script_files import named_tables
 
             named = named_tables(self.text, self.name, list(found))
         return found | {one.name: one for one in named if one.name not in found}

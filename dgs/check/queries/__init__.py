@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dgs.check.queries.rounding import with_rounding
+from dgs.check.queries.query_files import with_rounding
 from dgs.check.queries.rule_results import rule_results
 
 __all__ = ["rule_results", "with_rounding"]

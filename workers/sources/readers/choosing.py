@@ -35,11 +35,11 @@ from dgs.job.schema_sources import memory_name
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
+from dgs.model.user_code import calling
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.description import FilesRead, Origin
 from dgs.workers.sources.readers.csv import CsvReader
 from dgs.workers.sources.readers.files import input_files
-from dgs.workers.sources.readers.generators import generated
 from dgs.workers.sources.readers.items import ItemsReader
 from dgs.workers.sources.readers.jsonl import JsonlReader
 from dgs.workers.sources.readers.parquet import ParquetReader
@@ -206,3 +206,19 @@ def _about(path: Path) -> float:
     with path.open("rb") as file:
         pieces = [os.pread(file.fileno(), PIECE_BYTES, place) for place in range(0, size, step)]
     return sum(piece.count(b"\n") for piece in pieces) * size / sum(map(len, pieces))
+
+
+def generated(
+    function: Callable[..., Any], arguments: AnyMapping[str, Any], *, ref: str, stream: str, program: str
+) -> Iterator[Any]:
+    """Yield the items of the function. Its exceptions become a UserCodeError, with the user's traceback first.
+
+    >>> from itertools import count
+    >>> next(generated(count, {"start": 3}, ref="itertools:count", stream="numbers", program="Sum"))
+    3
+    """
+    items = 0
+    with calling(ref, program=program, where=lambda: f"for stream {stream!r}, after {items} items"):
+        for item in function(**arguments):
+            yield item
+            items += 1

@@ -11,8 +11,7 @@ pytest.importorskip("sqlglot")
 import dgs
 from dgs.check.laws.batches import as_batch
 from dgs.check.options import Options
-from dgs.check.queries.query_files import from_query
-from dgs.check.queries.rounding import with_rounding
+from dgs.check.queries.query_files import from_query, with_rounding
 from dgs.errors import UsageError
 from dgs.model.events import EventBatch
 from dgs.model.tags import Tag

@@ -1,10 +1,10 @@
-"""The files that a script of MRQL names, as tables with the numbers of their rows."""
+"""The files of scripts: those of Pig Latin and MRQL that are read, as tables with the numbers of their rows, and those that Pig stores."""
 
 from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -18,11 +18,45 @@ from dgs.query.fronts import needed
 
 if TYPE_CHECKING:
     from dgs.query.mrql import Reading
+    from dgs.query.pig import PigProgram
     from dgs.query.types import Schema
 
 
 KINDS = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
 """The kinds of files by the formats of MRQL."""
+
+
+def pig_program(text: str, name: str | None, params: Mapping[str, Any]) -> PigProgram:
+    """Return what a script says, its files in the working directory. Raises QueryError for the first mistake."""
+    needed("sqlglot", "a query in pig")
+    needed("lark", "a query in pig")
+    from dgs.query.pig import checked, program_of
+
+    name = name or "query.pig"
+    return checked(program_of(text, name=name, params=params), text, name)
+
+
+def loaded_tables(program: PigProgram) -> list[Table]:
+    """Return the files that a script loads, each as a table with the numbers of its rows. Raises MissingInputError."""
+    from dgs.query.compact.arrow_rows import to_arrow
+
+    tables = []
+    for name, load in program.loads.items():
+        rows = to_arrow(list(load.table(Path())), load.source(name).columns)
+        tables.append(Table(name, rows, np.arange(len(rows))))
+    return tables
+
+
+def put_out(program: PigProgram, answers: Mapping[str, list[tuple[Any, ...]]]) -> Iterator[str]:
+    """Write what is stored, and yield the lines to show: rows that are dumped, and what was written. Raises OutputUnwritableError."""
+    from dgs.query.pig.pig_storage import dumped, stored
+
+    for output in program.outputs:
+        rows = answers[output.name]
+        if output.path is None:
+            yield from dumped(output.fields, rows)
+        else:
+            yield stored(Path(output.path), output.fields, rows, output.delimiter)
 
 
 def named_tables(text: str, name: str | None, given: Sequence[str]) -> list[Table]:
