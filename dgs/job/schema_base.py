@@ -114,7 +114,7 @@ class Choice(Section):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        given = [name for name, value in self if value is not None]
         if len(given) != 1:
             raise ValueError(
                 f"exactly one of {', '.join(type(self).model_fields)} is needed, got {', '.join(given) or 'none'}"
@@ -124,7 +124,7 @@ class Choice(Section):
     @property
     def kind(self) -> str:
         """The given key, such as `csv`."""
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+        return next(name for name, value in self if value is not None)
 
     @property
     def details(self) -> Any:

@@ -17,9 +17,9 @@ import typer
 
 from dgs.bench.measuring import Sample, measured, medians
 from dgs.workers.runtime.process import keep_freed_memory
-from experiments.bench import flow_goals, latency, memory, plot, report, sync
+from experiments.bench import flow_goals, latency, memory, report, sync
 from experiments.bench.applications import APPLICATIONS, application, available
-from experiments.bench.engines import Shapes, contestants
+from experiments.bench.baselines import Shapes, contestants
 
 ENGINES = ("loop", "numpy", "local", "ray")
 
@@ -134,7 +134,7 @@ def _finish(
     if json is not None:
         report.write_json(json, about, samples, targets=[*report.verdicts(rows), *sync.verdicts(rows)])
     if drawing is not None:
-        drawing.write_text(plot.as_svg(rows), encoding="utf-8")
+        drawing.write_text(report.as_svg(rows), encoding="utf-8")
     for line in sync.verdicts(rows):
         report.console().print(line)
     wrong = [row for row in rows if row["problem"]]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dgs.bench.contestants import folded, merged
+from dgs.bench.contestants import folded, merged, runtime
 from dgs.bench.measuring import Contestant, Measured
 from dgs.model.events import Event
 from experiments.bench.applications import Application, Columns
@@ -140,3 +141,34 @@ BY_HAND: Mapping[str, Callable[[Streams], list[Any]]] = {
     "fraud": frauds,
     "fraud-cyclic": lambda streams: frauds(streams, good_only=True),
 }
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The engines, leaves of plans and numbers of hosts to measure; `settings` are values of plan.yaml for the runtimes."""
+
+    engines: Sequence[str] = ("loop", "numpy", "local", "ray")
+    leaves: Sequence[int] = (1, 4)
+    hosts: Sequence[int] = (1, 2)
+    settings: Mapping[str, Any] | None = None
+
+
+def contestants(small: Application, large: Application, shapes: Shapes) -> Iterator[Contestant]:
+    """Yield all contestants of an application: event by event on the small data, vectorised on the large."""
+    if "loop" in shapes.engines:
+        yield from loops(small)
+    if "numpy" in shapes.engines:
+        yield from by_hand(large)
+    for app, mode in ((small, "scalar"), (large, "vectorised")):
+        if mode == "scalar" or app.program.is_vectorised:
+            for leaves in shapes.leaves:
+                yield from runtimes(app, mode, leaves, shapes)
+
+
+def runtimes(app: Application, mode: str, leaves: int, shapes: Shapes) -> Iterator[Contestant]:
+    """Yield the runtimes on one plan. A plan of one worker uses one host."""
+    prepared = app.prepared(leaves=leaves, settings=shapes.settings)
+    places = [("local", 1)] if "local" in shapes.engines else []
+    places += [("ray", count) for count in shapes.hosts if "ray" in shapes.engines and count <= leaves]
+    for engine, hosts in places:
+        yield runtime(prepared, app.name, engine=engine, hosts=hosts, mode=mode, expects=app.expected)

@@ -25,8 +25,14 @@ from dgs.bench.measuring import KEY, Contestant, Measured, Sample, measured
 from dgs.model.order import Heartbeat
 from experiments.bench import report
 from experiments.bench.applications import STREAMS, Application, of_one_key
-from experiments.bench.baselines import loops, numpy_by_hand, window_sums, window_sums_at_once
-from experiments.bench.engines import Shapes, runtimes
+from experiments.bench.baselines import (
+    Shapes,
+    loops,
+    numpy_by_hand,
+    runtimes,
+    window_sums,
+    window_sums_at_once,
+)
 from experiments.event_window import program as window_program
 from experiments.fraud_detection import program as fraud_program
 

@@ -2,5 +2,5 @@
 
 - `batch_driver`: the run; `schedule`: its tasks and replays.
 - `plan_units`: the plan cut into units that share nothing; `tasks`: one task, with `task_inputs`, `task_outputs`, `task_errors`.
-- `root_events`, `window_folds`, `window_states`, `window_joins`, `replays`: units whose leaves accumulate between synchronising events.
+- `root_events`, `window_states`, `window_joins`, `replays`: units whose leaves accumulate between synchronising events.
 """

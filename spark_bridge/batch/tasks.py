@@ -26,8 +26,7 @@ from dgs.spark_bridge.batch.root_events import RootEvents
 from dgs.spark_bridge.batch.task_errors import error_row
 from dgs.spark_bridge.batch.task_inputs import Edges, Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
-from dgs.spark_bridge.batch.window_folds import OpenWindows
-from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, Window, chunks
+from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, OpenWindows, Window, chunks
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes

@@ -21,9 +21,8 @@ from dgs.spark_bridge.ingest import succession
 from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.left_out import LeftOut, RowsLeftOut, counts_in, letters_of
-from dgs.spark_bridge.ingest.micro_batches import MicroBatches
+from dgs.spark_bridge.ingest.micro_batches import MicroBatches, RowCounts
 from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
-from dgs.spark_bridge.ingest.row_counts import RowCounts
 from dgs.spark_bridge.session.any_thread import activate
 from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary

@@ -9,7 +9,7 @@ A batch that comes again is written again, under new names, and Spark compares t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,11 +29,39 @@ from dgs.spark_bridge.data_source.staging import Staging
 from dgs.spark_bridge.ingest.division import PART, Division, are_same, in_order
 from dgs.spark_bridge.ingest.left_out import LeftOut
 from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, is_of_rows, quoted
-from dgs.spark_bridge.ingest.row_counts import RowCounts
 from dgs.spark_bridge.ingest.succession import Succession
 from dgs.workers.event_log import failure, row_files
 from dgs.workers.event_log.segments import RowFile, greatest, newest, read_segment
 from dgs.workers.storage.whole_files import make_directory
+
+
+class RowCounts:
+    """The rows of a query that Spark has read, and those that the log has, since this process began. Only its thread adds.
+
+    >>> counts = RowCounts()
+    >>> counts.listener = lambda: print(counts.read, counts.committed)
+    >>> counts.add(read=3)
+    3 0
+    >>> counts.add(committed=2)
+    3 2
+    """
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.committed = 0
+        self.listener: Callable[[], None] | None = None
+
+    def add(self, *, read: int = 0, committed: int = 0) -> None:
+        """Count rows."""
+        self.read += read
+        self.committed += committed
+        if self.listener is not None:
+            self.listener()
+
+    def __reduce__(self) -> tuple[type[RowCounts], tuple[()]]:
+        """Travel to a server of Spark Connect without the listener, which has no use there."""
+        return RowCounts, ()
+
 
 CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

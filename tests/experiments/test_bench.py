@@ -11,9 +11,9 @@ from dgs.bench.fingerprint import fingerprint
 from dgs.bench.measuring import measured, medians
 from dgs.semantics import sequential
 from experiments.bench import __main__ as command
-from experiments.bench import baselines, memory, plot, report, sync
+from experiments.bench import baselines, memory, report, sync
 from experiments.bench.applications import application, available
-from experiments.bench.engines import Shapes, contestants
+from experiments.bench.baselines import Shapes, contestants
 from experiments.bench.sequential import expected
 from experiments.bench.targets import Ratios
 from tests.selection import rest_is_slow
@@ -178,7 +178,7 @@ def test_memory_run_sums_every_value():
 
 
 def test_drawing_leaves_out_what_failed():
-    assert plot.as_svg([row(eps=1e6), row(eps=1e6, problem="wrong")]).count("<rect") == 1
+    assert report.as_svg([row(eps=1e6), row(eps=1e6, problem="wrong")]).count("<rect") == 1
 
 
 def test_table_shows_ratios(capsys):

@@ -10,6 +10,7 @@ anything.
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,31 @@ from typing import Any
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
 from dgs.workers.observing.program_lines import ProgramLine
 from dgs.workers.protocol.story_words import StoryEntry
-from dgs.workers.ray_runtime.nodes import Node, answers
+
+CONNECT_SECONDS = 1.0
+"""The time for the process that manages a node to take a connection. No user code runs in it, so it is not busy."""
+
+Node = Mapping[str, Any]
+"""A node as `ray.nodes()` describes it."""
+
+
+def answers(node: Node) -> bool:
+    """Return whether a node is alive as far as Ray knows, and takes a connection: Ray takes half a minute to notice a machine that is cut off."""
+    if not node["Alive"]:
+        return False
+    try:
+        socket.create_connection(
+            (node["NodeManagerAddress"], node["NodeManagerPort"]), CONNECT_SECONDS
+        ).close()
+    except OSError:
+        return False
+    return True
+
+
+def cpus_of(node: Node) -> int:
+    """Return the number of CPUs of a node."""
+    return int(node["Resources"].get("CPU", 0))
+
 
 ANSWER_SECONDS = 10.0
 """A host that takes longer than this to answer a quick call is lost."""

@@ -17,8 +17,7 @@ from dgs import codec
 from dgs.errors import InternalError, MissingPackageError
 from dgs.workers.observing.figures import HostFigures, RunFigures
 from dgs.workers.ray_runtime.cluster import cluster
-from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts
-from dgs.workers.ray_runtime.nodes import answers, cpus_of
+from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts, answers, cpus_of
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport

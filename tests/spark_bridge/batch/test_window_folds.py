@@ -9,9 +9,9 @@ import pytest
 from dgs.model.events import EventBatch
 from dgs.model.order import END, after_event
 from dgs.model.tags import Tag
-from dgs.spark_bridge.batch import window_folds
+from dgs.spark_bridge.batch import window_states
 from dgs.spark_bridge.batch.root_events import RootEvents, pieces
-from dgs.spark_bridge.batch.window_folds import OpenWindows
+from dgs.spark_bridge.batch.window_states import OpenWindows
 from dgs.workers.protocol.folding.fold import Folder
 from experiments.event_window.program import EventWindow as InColumns
 from tests.programs import BARRIER, VALUE, EventWindow
@@ -34,7 +34,7 @@ def cut(chance, batch):
 @pytest.mark.parametrize("seed", range(60))
 def test_windows_of_any_batches_are_those_of_each_event(seed, monkeypatch):
     chance = random.Random(seed)
-    monkeypatch.setattr(window_folds, "MOST_AT_ONCE", chance.choice([1, 3, 65_536]))
+    monkeypatch.setattr(window_states, "MOST_AT_ONCE", chance.choice([1, 3, 65_536]))
     values = a_stream(chance, "v", 1, str(VALUE), 40)
     keys = a_stream(chance, "b", chance.choice([0, 2]), str(BARRIER), 30)
     program = chance.choice([EventWindow, InColumns])()
