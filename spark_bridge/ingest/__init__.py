@@ -5,6 +5,6 @@
   goes on where a lost one ended.
 - `left_out`: rows that do not enter the log, and their dead letters; `casts`: casts that may fail.
 - `text_files`: CSV and JSON lines as the sources `csv` and `jsonl` read them.
-- `row_counts`: how far a query has come. `training`: a query from which Java learns what Spark needs at a start.
+- `training`: a query from which Java learns what Spark needs at a start.
 - `failures`: the error that ended a query, with stream, file and row.
 """
