@@ -4,40 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from dgs.cli.bench import bench
-from dgs.cli.check import check
-from dgs.cli.checkpoint import checkpoint
-from dgs.cli.compile import compile_
-from dgs.cli.doctor import doctor
-from dgs.cli.explain import explain
-from dgs.cli.init import init
-from dgs.cli.log import log
-from dgs.cli.plan import plan
-from dgs.cli.predict import predict
-from dgs.cli.query import query
-from dgs.cli.replan import replan
-from dgs.cli.report import report
 from dgs.cli.reporting import print_usage_error, stopped_early
-from dgs.cli.resume import resume
-from dgs.cli.run import run
-from dgs.cli.runs import runs
-from dgs.cli.schema import schema
-from dgs.cli.simulate import simulate
-from dgs.cli.stop import stop
-from dgs.cli.top import top
-from dgs.cli.view import view
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of click, from the copy inside typer or from click itself."""
 
 
+VERBS = (
+    "init",
+    "run",
+    "resume",
+    "stop",
+    "replan",
+    "top",
+    "runs",
+    "view",
+    "report",
+    "checkpoint",
+    "compile",
+    "plan",
+    "predict",
+    "query",
+    "explain",
+    "check",
+    "bench",
+    "simulate",
+    "log",
+    "schema",
+    "doctor",
+)
+"""The verbs in the order of `dgs --help`. Each is a function in the module of its name."""
+
+COMMON: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+class _OnDemand(dict[str, Any]):
+    """The verbs by name. The module of one is imported when it is asked for, since each run pays for what is imported."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a verb as click takes it."""
+        if name not in self:
+            return default
+        module = import_module(f"dgs.cli.{name}")
+        alone = typer.Typer(add_completion=False, **COMMON)
+        alone.command(name)(getattr(module, f"{name}_" if name == "compile" else name))
+        return typer.main.get_command(alone)
+
+
 class Verbs(TyperGroup):
     """All verbs. With `--json`, a problem with the command line is also an object on stdout."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _OnDemand((name, None) for name in VERBS)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the arguments before the verb."""
@@ -70,34 +95,8 @@ app = typer.Typer(
     "6 damaged or refused checkpoint or log, 70 bug in dgs, 129/130/143 stopped.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    **COMMON,
 )
-
-for verb in (
-    init,
-    run,
-    resume,
-    stop,
-    replan,
-    top,
-    runs,
-    view,
-    report,
-    checkpoint,
-    compile_,
-    plan,
-    predict,
-    query,
-    explain,
-    check,
-    bench,
-    simulate,
-    log,
-    schema,
-    doctor,
-):
-    app.command(verb.__name__.rstrip("_"))(verb)
 
 
 def _version(asked: bool) -> None:
