@@ -5,7 +5,6 @@ A ratio is how many times as fast as the opponent the flow is, in medians of alt
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -140,8 +139,7 @@ def run(
     if file is not None:
         goals = [{**asdict(one), "ratio": one.ratio, "is_met": one.is_met} for one in found]
         rows = [sample.row() for sample in samples]
-        data = {**about, "rows": rows, "goals": goals, "seconds": times}
-        file.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
+        report.write_data(file, {**about, "rows": rows, "goals": goals, "seconds": times})
 
 
 def _print(found: Sequence[Result]) -> None:

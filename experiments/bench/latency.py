@@ -14,7 +14,6 @@ maximum rate of the same job without a pace; then follow the latency at half tha
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -189,7 +188,7 @@ def report(about: Mapping[str, Any], json_file: Path | None, *, quick: bool = Fa
     from rich.table import Table
 
     from dgs.workers.ray_runtime.cluster import cluster
-    from experiments.bench.report import console
+    from experiments.bench.report import console, write_data
     from experiments.bench.targets import latency_verdicts
 
     with cluster("local", HOSTS):
@@ -206,7 +205,6 @@ def report(about: Mapping[str, Any], json_file: Path | None, *, quick: bool = Fa
     for line in verdicts:
         console().print(line)
     if json_file is not None:
-        data = {**about, "rows": found, "targets": verdicts}
-        json_file.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
+        write_data(json_file, {**about, "rows": found, "targets": verdicts})
     if any(row["problem"] for row in found):
         raise typer.Exit(1)

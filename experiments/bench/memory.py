@@ -100,6 +100,8 @@ def _total(events: int) -> int:
 
 def report(about: Mapping[str, Any], json_file: Path | None, events: int = EVENTS) -> None:
     """Measure in a new process, print and write the result. Exits with 1 if the target is missed or the run fails."""
+    from experiments.bench.report import write_data
+
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "experiments.bench.memory", str(events)],
         capture_output=True,
@@ -117,9 +119,7 @@ def report(about: Mapping[str, Any], json_file: Path | None, events: int = EVENT
         f"{'; WRONG: ' + row['problem'] if row['problem'] else ''}"
     )
     if json_file is not None:
-        json_file.write_text(
-            json.dumps({**about, "rows": [row]}, indent=1, default=str) + "\n", encoding="utf-8"
-        )
+        write_data(json_file, {**about, "rows": [row]})
     if not is_met:
         raise typer.Exit(1)
 

@@ -41,8 +41,11 @@ def surroundings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_json(path: Path, about: Mapping[str, Any], samples: Sequence[Sample], **more: Any) -> None:
     """Write all samples and medians."""
-    rows = [sample.row() for sample in samples]
-    data = {**about, "rows": rows, "medians": medians(samples), **more}
+    write_data(path, {**about, "rows": [one.row() for one in samples], "medians": medians(samples), **more})
+
+
+def write_data(path: Path, data: Mapping[str, Any]) -> None:
+    """Write an object as JSON."""
     path.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
 
 
