@@ -51,7 +51,7 @@ class _OnDemand(dict[str, Any]):
         """Return a verb as click takes it."""
         if name not in self:
             return default
-        module = import_module(f"dgs.cli.{name}")
+        module = import_module(f".{name}", __package__)
         alone = typer.Typer(add_completion=False, **COMMON)
         alone.command(name)(getattr(module, f"{name}_" if name == "compile" else name))
         return typer.main.get_command(alone)
