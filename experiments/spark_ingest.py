@@ -103,6 +103,8 @@ class Input:
         with feeding(job, prepared.config.spark):
             result = run_job(job)
         seconds = time.perf_counter() - began
+        if result.stopped_by is not None:
+            raise SystemExit(f"stopped by {result.stopped_by}")
         if [value for batch in result.outputs for value in batch.to_list()] != self.sums:
             raise SystemExit("the outputs are wrong")
         shutil.rmtree(self.directory / ".dgs")

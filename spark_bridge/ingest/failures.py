@@ -21,6 +21,12 @@ _ADVICE = {
         ". Spark reads no times with nanoseconds: write them with microseconds (in pandas `to_parquet(..., coerce_timestamps='us')`), or read "
         "them as integers with `spark: {conf: {spark.sql.legacy.parquet.nanosAsLong: true}}` and `ts: {column: ..., unit: ns}`"
     ),
+    "COLUMN_ALREADY_EXISTS": (
+        ". Spark takes upper for lower case: let it tell them apart with `spark: {conf: {spark.sql.caseSensitive: true}}`, and give them "
+        "names under `select:` that differ in more"
+    ),
+    "TIME(MILLIS": ". Spark reads no times of day in milliseconds: write them with microseconds",
+    "UNSUPPORTED_TIME_TYPE": ". Spark reads times of day with `spark: {conf: {spark.sql.timeType.enabled: true}}`",
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": (
         ". The files have several types of this column: name one that holds all values under `columns:`, and another `log:` if rows are in it"
     ),

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dgs.job import private_files
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.data_source.log_options import LogOptions
@@ -75,6 +76,9 @@ WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
 
 MOST_WRITERS = 32
 """A task writes so many files at once at most. For more parts it writes one file after the other."""
+
+WORKING = Path("_temporary", "0", "_temporary")
+"""Directories that Hadoop makes below that of the files. For each that it makes itself it starts a process, `chmod`."""
 
 BUFFERED = 32 << 20
 """The bytes of rows that a task holds for its files, all together."""
@@ -208,16 +212,17 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
     of_rows = {name: kind for name, kind in types.items() if is_of_rows(name) and name not in nulls}
     folder = place / f"batch-{secrets.token_hex(6)}"
     make_directory(place)
+    for parent in reversed([WORKING, *WORKING.parents]):
+        private_files.make_directory(folder / parent)
     # Spark compares the first column of an order much faster than the others: the time, if rows need not come part by part.
     at_once = division.parts + 1 if division.parts < MOST_WRITERS else 0
     ordered = in_order(division.numbered(kept, floors), options, of_rows, *([] if at_once else [PART]))
     hidden = [name for name in types if name.startswith(HIDDEN)]
     ordered = ordered.drop(*hidden) if hidden else ordered
     with _conf(rows.sparkSession, {WRITERS: str(at_once)}):
+        writer = ordered.write.partitionBy(PART).options(**_options(len(options.streams) if at_once else 1))
         # No URI escapes: Hadoop takes the path literally, per cent signs included.
-        ordered.write.partitionBy(PART).options(**_options(len(options.streams) if at_once else 1)).parquet(
-            f"file://{folder}"
-        )
+        writer.mode("append").parquet(f"file://{folder}")
     found = {int(path.name.rpartition("=")[2]): path for path in folder.glob(f"{PART}=*")}
     count = sum(pq.read_metadata(file).num_rows for path in found.values() for file in path.glob("*.parquet"))
     return Written(found, columns, count)

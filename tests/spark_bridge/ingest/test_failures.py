@@ -1,14 +1,19 @@
 """Errors of Spark as one sentence: the problem, and advice where Spark gives none."""
 
+import threading
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from dgs.job.schema import SparkSource, StreamConfig
 from dgs.spark_bridge.ingest.failures import explained
+from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
+from dgs.workers.event_log import failure
 
 RAISED = """[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: Traceback (most recent call last):
   File "worker.py", line 7, in main
@@ -65,6 +70,32 @@ def test_missing_schema_advises_a_file_at_the_path_or_columns(path, place):
     options = {"path": "in"} if path is None else {}
     said = said_of(text, format="parquet", path=path, options=options)
     assert f"a file into {place} that has the columns, or name them under `columns:`" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("[COLUMN_ALREADY_EXISTS] The column `a` already exists", "spark.sql.caseSensitive: true"),
+        ("[UNSUPPORTED_TIME_TYPE] The data type TIME is not supported", "spark.sql.timeType.enabled: true"),
+        ("[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: INT32 (TIME(MILLIS,false))", "with microseconds"),
+    ],
+)
+def test_column_that_spark_refuses_is_reported_with_what_to_do(text, advice):
+    said = said_of(f"{text}. SQLSTATE: 42711", format="parquet", path="in")
+    assert text in said
+    assert advice in said
+
+
+def test_files_whose_columns_differ_in_case_only_are_refused_with_what_to_do(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    columns = [pa.array([5])] * 3
+    pq.write_table(pa.table(columns, names=["ts", "A", "a"]), tmp_path / "in" / "0.parquet")
+    source = {"spark": SparkSource(format="parquet", path="in")}
+    [query] = queries_of([StreamConfig(id="s", tags={"kind": "n"}, source=source)], unit="ms")
+    feed = Feed(query, tmp_path / "log", base_dir=tmp_path)
+    feed.begin()
+    feed.run(spark, threading.Event())
+    assert "Spark takes upper for lower case" in str(failure.found(tmp_path / "log" / "s"))
 
 
 def test_failed_task_is_reported_with_its_cause():
