@@ -141,11 +141,9 @@ class _Trying:
         outputs: dict[str, int] = defaultdict(int)
         scale, began = 1.0, time.perf_counter()
         try:
-            watch = Stopwatch()
             self._update_each(events, spent, outputs, end=began + SHARE_TIMED * SECONDS)
             usual = {kind: _usual(seconds) for kind, seconds in spent.items()}
-            computing = watch.seconds() / sum(map(sum, spent.values()), start=1e-9)
-            scale = min(computing, self._scale(events, usual, end=began + SECONDS))
+            scale = self._scale(events, usual, end=began + SECONDS)
         finally:
             kinds = {
                 kind: scale * _usual(seconds) + EVENT + OUTPUT * outputs[kind] / len(seconds)
