@@ -30,11 +30,11 @@ from experiments.evaluation.finding import Finding
 
 OUT = Path(__file__).parent / "out"
 
-OF_JOBS: Mapping[str, tuple[Callable[[choices.Trials], Finding], choices.Trials]] = {
-    "choices": (choices.choices, choices.QUICK),
-    "predictions": (predictions.predictions, predictions.QUICK),
+OF_JOBS: Mapping[str, tuple[Callable[[choices.Trials], Finding], choices.Trials, choices.Trials]] = {
+    "choices": (choices.choices, choices.Trials(), choices.QUICK),
+    "predictions": (predictions.predictions, predictions.FULL, predictions.QUICK),
 }
-"""Findings that have a row for each of many jobs, with their extent under `--quick`."""
+"""Findings that have a row for each of many jobs, with their extent, and that under `--quick`."""
 
 
 def _of_jobs(name: str, jobs: Sequence[str], places: Sequence[str], quick: bool) -> Finding:
@@ -42,8 +42,8 @@ def _of_jobs(name: str, jobs: Sequence[str], places: Sequence[str], quick: bool)
     unknown = [one for one in jobs if one not in choices.JOBS]
     if name not in OF_JOBS or unknown:
         raise typer.BadParameter(f"the jobs of {', '.join(OF_JOBS)} are {', '.join(choices.JOBS)}")
-    make, small = OF_JOBS[name]
-    extent = small if quick else choices.Trials()
+    make, full, small = OF_JOBS[name]
+    extent = small if quick else full
     return make(replace(extent, jobs=jobs or extent.jobs, places=places or extent.places))
 
 

@@ -35,7 +35,7 @@ from experiments.evaluation.scaling import hosts_of_ray
 CLEAR = 1.5
 """Plans that differ by more than this factor must be ranked as they are measured."""
 
-PLANS = {"local": ("greedy", "random 0", "random 1"), "ray": ("auto", "greedy")}
+PLANS = {"local": ("greedy", "random 0", "random 1"), "ray": ("auto", "greedy", "greedy 8")}
 """The plans that are measured beside one worker."""
 
 
@@ -61,6 +61,9 @@ class Pair:
         more = {"error": self.error, "ratio": self.predicted / self.measured, "is_measured": True}
         return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, **more}
 
+
+FULL = Trials(scalar=100_000, vectorised=1_000_000, dear=15_000, randoms=2)
+"""Runs of a tenth of a second and more, since starting takes some milliseconds."""
 
 QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repetitions=1, randoms=2)
 

@@ -167,7 +167,7 @@ def test_one_recorded_job_is_compared_with_the_plain_loop_here(tmp_path):
 @pytest.mark.parametrize("given", [["--place", "ray"], ["--job", "fraud"], []])
 def test_quick_is_small_beside_other_options(given, monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(command, "OF_JOBS", {"choices": (asked.append, choices.QUICK)})
+    monkeypatch.setattr(command, "OF_JOBS", {"choices": (asked.append, None, choices.QUICK)})
     app = typer.Typer()
     app.command()(command.main)
     CliRunner().invoke(app, ["choices", "--quick", *given, "--out", str(tmp_path)])
