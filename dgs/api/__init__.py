@@ -252,11 +252,19 @@ def overrides(
 ) -> dict[str, Given]:
     """Return the values given from Python by their paths in the plan file, except a plan that is a tree.
 
-    Raises PlanFileError for a file without a `plan:` section.
+    Raises PlanFileError for a file without a `plan:` section, and UsageError for what is no such value.
     """
     from dgs.job.document import read_plan_section
     from dgs.job.settings import Given
 
+    for name, value, kinds in (
+        ("runtime", runtime, str),
+        ("optimizer", optimizer, str),
+        ("settings", settings, ()),
+    ):
+        if value is not None and not isinstance(value, (Mapping, kinds)):
+            right = f"a dictionary{' or a name' * (kinds is str)}"
+            raise UsageError(message=f"{name}={value!r} is of type {type(value).__name__}: give {right}")
     given = {path: Given(value, f"settings[{path!r}]") for path, value in (settings or {}).items()}
     for name, short, section in (("runtime", "kind", runtime), ("optimizer", "name", optimizer)):
         fields = {short: section} if isinstance(section, str) else section or {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 Duration = int | str
 """A number in the unit of the timestamps, or a text such as "500ms", "10s", "5m", "1h", "2d" where timestamps are milliseconds."""
@@ -28,7 +29,12 @@ def ticks_of(duration: object) -> int | None:
     """
     if isinstance(duration, int) and not isinstance(duration, bool):
         return duration
-    found = _TEXT.fullmatch(duration) if isinstance(duration, str) else None
+    return _ticks_of_text(duration) if isinstance(duration, str) else None
+
+
+@cache  # a clock asks for each block
+def _ticks_of_text(duration: str) -> int | None:
+    found = _TEXT.fullmatch(duration)
     return int(found[1]) * _UNITS[found[2]] if found and found[2] in _UNITS else None
 
 

@@ -31,6 +31,7 @@ from dgs.flow.clock import Clock
 from dgs.flow.edge_types import gives_instead
 from dgs.flow.flow_checks import Checked, checked
 from dgs.flow.flow_graph import End, Graph, Place
+from dgs.flow.given import takes
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.steps import Source
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 Build = Callable[..., Any]
 """A function of one edge for each stream, by name, which returns the edge of the outputs."""
+
+MOST_CLASSES = 65_536
 
 PAIR = 2
 """The number of parts of an element: its ts and its value."""
@@ -56,6 +59,7 @@ class Flow:
     inlet = "parameter"
     """The name, in reports, of the thing that a stream is bound to."""
 
+    @takes("name", "streams", "arguments")
     def __init__(
         self,
         name: str,
@@ -167,6 +171,9 @@ class Flow:
 
     def check_streams(self, inputs: Mapping[str, Any]) -> None:
         """Check that there is a stream for every parameter and none more. Raises FlowError."""
+        if not isinstance(inputs, Mapping):
+            fix = "Give {" + ", ".join(f"{name!r}: [(ts, value), ...]" for name in self.streams) + "}"
+            raise self._wrong("F12", "gets no streams by name", repr(inputs), fix)
         if missing := [name for name in self.streams if name not in inputs]:
             found = f"streams {', '.join(inputs)}" if inputs else "no streams"
             fix = f"Give streams={{{missing[0]!r}: [(ts, value), ...]}}"
@@ -230,17 +237,22 @@ class Flow:
     def _check_times(self, name: str, elements: list[tuple[int, Any]]) -> None:
         before = None
         for row, (ts, _) in enumerate(elements):
-            if not isinstance(ts, int) or (before is not None and ts < before):
-                problem = "that is before the row above" if isinstance(ts, int) else "whose ts is no integer"
+            is_number = isinstance(ts, int) and type(ts) is not bool
+            if not is_number or (before is not None and ts < before):
+                problem = "that is before the row above" if is_number else "whose ts is no integer"
                 found = f"ts {ts!r}" + ("" if before is None else f" behind {before!r}")
                 where = f"{self.inlet} {name!r} has an element in row {row} {problem}"
                 raise self._wrong("F12", where, found, "Give elements in order of ts, which is an integer")
             before = ts
 
+    @takes("classes")
     def compiled(self, *, classes: int = 64) -> Compiled:
         """Return what the flow compiles to: a DGS program, and how elements become its events. Raises FlowError."""
         from dgs.flow.compiling import compiled
 
+        if not 1 <= classes <= MOST_CLASSES:
+            fix = "Give one of these, or leave it out"
+            raise self._wrong("F01", f"has classes from 1 to {MOST_CLASSES:,}", str(classes), fix)
         return compiled(self.checked, classes)
 
     def program(self, *, classes: int = 64) -> Program:

@@ -24,6 +24,7 @@ from dgs.flow.edge_types import (
     signature_of,
 )
 from dgs.flow.flow_graph import Graph, Node
+from dgs.flow.given import fits, misfits
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, Template, overrides
@@ -80,10 +81,10 @@ class Demands:
     def check_options(self, node: Node) -> None:
         """Check what a step is given beside functions: words of a choice, fields, and the kind of its window."""
         step = node.step
-        for name, words in CHOICES.items():
-            holder = step if hasattr(step, name) else getattr(step, "over", None)
-            if (given := getattr(holder, name, words[0])) not in words:
-                self.add("F01", node, f"does not know {name}={given!r}", expected=f"one of {', '.join(map(repr, words))}",
+        over = getattr(step, "over", None)
+        for holder in (step, over) if isinstance(over, (TimeWindow, CountWindow)) else (step,):
+            for name, expected in misfits(holder):
+                self.add("F01", node, f"does not know {name}={getattr(holder, name)!r}", expected=expected,
                          fix=f"Give one of these, or leave {name}= out")  # fmt: skip
         if (gives := getattr(step, "gives", None)) is not None and not is_type(gives):
             self.add("F01", node, "its gives= is no type", expected="a type, as in gives=tuple[str, int]", found=repr(gives),
@@ -105,7 +106,6 @@ class Demands:
             if getattr(step, name, None) == ():
                 self.add("F01", node, f"gets no {name}", fix=f"Name the {name} to keep")
         kinds: Any = {steps.Aggregate: TimeWindow, steps.Fold: CountWindow}.get(type(step), object)
-        over = getattr(step, "over", None)
         if over not in (None, "history") and not isinstance(over, kinds):
             right = "sliding(...), tumbling(...)" if kinds is TimeWindow else "count(...)"
             self.add("W01", node, "its over= is no window that it can take", expected=f'{right}, "history" or nothing',
@@ -180,6 +180,14 @@ class Demands:
 
     def check_template(self, node: Node, template: Template, fact: Fact) -> None:
         """Check the types a template takes, whether it owns the values it changes, and whether ticks are exact for its snapshots."""
+        for name in ("gives", "gives_key", "takes_key", "takes_value"):
+            if not is_type(given := getattr(template, name)):
+                self.add("F01", node, f"its {name} is no type", expected=f"a type, as in {name} = tuple[str, int]", found=repr(given),
+                         fix=f"Write the type itself, or leave {name} out")  # fmt: skip
+                return
+        if type(template.changes_values) is not bool:
+            self.add("F01", node, f"does not know changes_values = {template.changes_values!r}", expected="True or False",
+                     fix="Say one of these, or leave changes_values out")  # fmt: skip
         for code, part, found, expected in (
             ("F03", "key", fact.type.key, template.takes_key),
             ("F04", "value", fact.type.value, template.takes_value),
@@ -225,7 +233,7 @@ class Demands:
                          fix="Write it with `def`, and call `emit(...)` in place of `yield`" if "emit" in parameters else "Write it with `def` and `return`")  # fmt: skip
         if isinstance(template, KeyedUnordered):
             self.check_monoid(node, template.monoid)
-            if template.idle not in CHOICES["idle"]:
+            if not fits(template.idle, steps.Idle):
                 self.add(
                     "F01",
                     node,
@@ -322,14 +330,6 @@ class Demands:
 
 MANY = (steps.FlatMap, steps.Block)
 """The steps whose functions return several values, and so may yield them."""
-
-CHOICES = {
-    "idle": ("skip", "all"),
-    "missing": ("error", "drop"),
-    "ties": (None, "arrival", "value"),
-    "partial": ("drop", "emit"),
-}
-"""The words that a step knows, by option."""
 
 METHODS: dict[type[Template], dict[str, str]] = {
     Stateless: {"on_item": "key, value, emit"},

@@ -50,12 +50,12 @@ TICK = kind("tick")
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
 
-    State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if it is not plain; `parts`
-    {(node, input): {block: {key: part}}};
-    `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
-    None in the identity; `idle`, as `keyed`: of folds, the keys without items since the last marker; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
-    `forms` {(node, input): {block: {form: form}}}, of keys that are not plain: only in states that have some. `taken`: the number of
-    items so far, in flows with steps that keep each item.
+    State: `parts` {(node, input): {block: {key: part}}}; `tail` {"next": block, "stores": {node: store}}, None in the identity; `span`:
+    first and last block so far (with `on(stream)`: least and greatest ts since the last marker). Only in states that have some:
+    `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if it is not plain; `idle`, as `keyed`:
+    of folds, the keys without items since the last marker; `waiting` {block: {(node, key): [output]}}, what markers emitted before their
+    tick; `forms` {(node, input): {block: {form: form}}}, of keys that are not plain; `taken`: the number of items so far, in flows with
+    steps that keep each item.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class FlowProgram(Program[State, Any]):
 
     def identity(self) -> State:
         """Return the state without anything, and without a tail."""
-        return {"keyed": {}, "parts": {}, "waiting": {}, "tail": None, "span": None}
+        return {"parts": {}, "tail": None, "span": None}
 
     def update(self, state: State, event: Event, emit: Emit[Any]) -> State:
         """Run an item up to what keeps it, or close the blocks that a tick has passed."""
@@ -242,8 +242,8 @@ class FlowProgram(Program[State, Any]):
         """Put what a batch comes to in columns into the state, and take on in rows what is left."""
         for row in (0, -1):
             self._into_span(state, int(batch.ts[row]))
-        for place, blocks in found.parts:
-            kept_parts.join_parts(state, place, self.closers[place[0]], blocks)
+        for place, blocks, is_plain in found.parts:
+            kept_parts.join_parts(state, place, self.closers[place[0]], blocks, is_plain=is_plain)
         for column, of in found.outputs:
             emit_batch(column, of)
         work = Work(self, state, emit_batch, 0, None)
@@ -311,7 +311,7 @@ class FlowProgram(Program[State, Any]):
                 self._join_blocks(place, left, blocks)
             else:
                 kept_parts.join_blocks(self._joins[place[0]], parts[place], blocks)
-        if len(right) > kept_parts.SMALLEST or right["keyed"] or right["waiting"]:
+        if len(right) > kept_parts.SMALLEST:
             kept_parts.join_keys(left, right)
             kept_parts.join_rare(left, right)
         if left["tail"] is None:
@@ -346,8 +346,8 @@ class FlowProgram(Program[State, Any]):
             self.work(self, state, made.append, 0, None).close(is_final=True)
             stamped(made, FINAL, 0, emit)
         if is_final:  # nothing comes any more: what an unfinished block has left is dropped
-            state.update(parts={}, waiting={})
-            for name in ("forms", "taken"):
+            state["parts"] = {}
+            for name in ("waiting", "forms", "taken"):
                 state.pop(name, None)
         return state
 
@@ -369,7 +369,9 @@ class FlowProgram(Program[State, Any]):
         while tail["next"] <= last and clock.end_of(tail["next"]) <= ts:
             if not self._is_busy(state):
                 begun = (block for blocks in state["parts"].values() for block in blocks)
-                found = min([last, *state["waiting"], *(block for block in begun if block >= tail["next"])])
+                found = min(
+                    [last, *state.get("waiting", ()), *(block for block in begun if block >= tail["next"])]
+                )
                 tail["next"] = min(found, clock.block_of(ts))  # items of the block of `ts` may still come
                 if clock.end_of(tail["next"]) > ts:
                     return
@@ -378,7 +380,7 @@ class FlowProgram(Program[State, Any]):
 
     def _is_busy(self, state: State) -> bool:
         """Return whether the next block is to be closed even if it has no items."""
-        keyed = state["keyed"]
+        keyed = state.get("keyed", {})
         if any(number in self.has_markers and any(keyed[number].values()) for number in keyed):
             return True
         stores = state["tail"]["stores"]
@@ -394,6 +396,6 @@ class FlowProgram(Program[State, Any]):
         stamped(made, FINAL, 0, emit)
         state["span"] = None
         for number in self.has_markers:
-            for keys in state["keyed"].get(number, {}).values():
+            for keys in state.get("keyed", {}).get(number, {}).values():
                 for record in keys.values():
                     record[1] = 0

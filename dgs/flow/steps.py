@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from dgs.flow.given import takes
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
 
@@ -32,11 +33,13 @@ class Table(Mapping[Any, Any]):
     ('c1', False, 2, 16)
     """
 
+    @takes("rows", "name")
     def __init__(self, rows: Mapping[Any, Any], *, name: str = "table") -> None:
         self._rows = dict(rows)
         self.name = name
 
     @classmethod
+    @takes("path")
     def json(cls, path: str | Path) -> Table:
         """Return the table of a JSON file that holds one object."""
         import json  # here, as below, because few flows need it
@@ -136,7 +139,7 @@ class Lookup(Step):
 
     table: Table | Mapping[Any, Any]
     key: Any
-    into: str
+    into: Any
     missing: Missing = "error"
     name: ClassVar[str] = "lookup"
 

@@ -171,6 +171,8 @@ def streams_by_name(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any
             if isinstance(one, Stream) and one.id not in (None, name):
                 raise UsageError(message=f"stream {name!r} has the id {one.id!r}: leave out one of the names")
         return dict(streams)
+    if not isinstance(streams, Iterable):
+        raise UsageError(message=f"streams={streams!r} is no streams: give streams={{name: ...}}")
     found: dict[str, Any] = {}
     for one in streams:
         name = getattr(one, "id", None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,15 +167,15 @@ class Stamps:
 
     def _put_all(self, batch: OutputBatch, stamped: list[Stamped]) -> OutputBatch:
         """Do the same for outputs of one tag that all have a stamp, without a call for each."""
-        tag, (times, numbers, values) = batch.tags[0], zip(*stamped, strict=True)
-        ts, seq = np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
+        tag, count = batch.tags[0], len(stamped)
+        ts, seq = (np.fromiter(map(itemgetter(place), stamped), np.int64, count) for place in (0, 1))
         changes = np.flatnonzero((ts[1:] != ts[:-1]) | (seq[1:] != seq[:-1])) + 1
         firsts = np.concatenate(([0], changes))
-        of_firsts = [self.place(batch.stream, tag, times[row], numbers[row]) for row in firsts.tolist()]
-        counts = np.diff(np.append(firsts, len(ts)))
-        index = np.arange(len(ts)) + np.repeat([place[2] for place in of_firsts] - firsts, counts)
-        self._last[batch.stream, tag] = (times[-1], numbers[-1], int(index[-1]))
-        return replace(batch, ts=ts, seq=seq, index=index, values=list(values))
+        of_firsts = [self.place(batch.stream, tag, *stamped[row][:2]) for row in firsts.tolist()]
+        counts = np.diff(np.append(firsts, count))
+        index = np.arange(count) + np.repeat([place[2] for place in of_firsts] - firsts, counts)
+        self._last[batch.stream, tag] = (*stamped[-1][:2], int(index[-1]))
+        return replace(batch, ts=ts, seq=seq, index=index, values=list(map(itemgetter(2), stamped)))
 
     def place(self, stream: str, tag: Tag, ts: int, seq: int) -> tuple[int, int, int]:
         """Return the ts, the seq and the index of the next output of a tag under a stamp."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dgs.flow.edge_types import Signature, difference_of, gives_instead, is_type, shown_type, signature_of
+from dgs.flow.given import misfits
 from dgs.flow.mistakes import Mistake
 from dgs.pico.laws import start_mistake
 from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source, Unknown
@@ -92,7 +93,15 @@ class Checker:
         self._add(term, Wrong("P12", "loops are not in PiCo", fix=fix))
         return Data(Any)
 
+    def _check_words(self, term: Term, operator: Operator) -> None:
+        """Check the texts and truths that an operator was given."""
+        for name, expected in misfits(operator):
+            if name != "structure":  # P02
+                found = repr(getattr(operator, name))
+                self._add(term, Wrong("P10", f"has no such {name}=", expected, found, "Give one of them"))
+
     def _operator(self, term: New, operator: Operator, given: Data | None) -> Data | None:
+        self._check_words(term, operator)
         is_binary = isinstance(operator, Combine) and operator.binary
         if isinstance(operator, Unknown) or is_binary:
             fix = (
@@ -108,6 +117,7 @@ class Checker:
                 self._add(term, Wrong("P10", "takes no input", "no collection", "one before it", fix))
             for wrong in of_source(operator):
                 self._add(term, wrong)
+            self._check_given_type(term, operator.gives)
             return Data(operator.gives, term)
         if given is None:
             given = Data(_taken(operator))
@@ -155,6 +165,13 @@ class Checker:
             fix = "Put nothing behind a sink"
             self._add(ends_of(term.first)[-1], Wrong("P10", "gives no output", "a collection", "none", fix))
             found = Data(Any)
+        if not branches:
+            self._add(
+                term,
+                Wrong(
+                    "P10", "has no branches", "to(pipeline, one, other, ...)", "none", "Give it at least one"
+                ),
+            )
         results = [(one, data) for one in branches if (data := self._data(one, found)) is not None]
         if not results:
             return None

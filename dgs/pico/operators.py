@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+from dgs.flow.given import fits
 from dgs.flow.panes import CountWindow, Partial, TimeWindow, Window
 
 Function = Callable[..., Any]
@@ -123,14 +124,28 @@ class Unknown(Operator):
 
 @dataclass(frozen=True)
 class UnknownWindow:
-    """A window of a unit that does not exist, which the checker reports."""
+    """A window with a word that does not exist, which the checker reports."""
 
     size: Any
     slide: Any
     unit: Any
+    partial: Any = "drop"
 
     def __repr__(self) -> str:
-        return f"window({self.size!r}, {self.slide!r}, {self.unit!r})"
+        more = "" if self.partial == "drop" else f", partial={self.partial!r}"
+        return f"window({self.size!r}, {self.slide!r}, {self.unit!r}{more})"
+
+
+class NothingGiven:
+    """None in the place of something that an operator may lack, which the checker reports."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+def _given(value: Any) -> Any:
+    """Return what is given, and for None what is no function and no window."""
+    return NothingGiven() if value is None else value
 
 
 def _shown(form: str, function: Any) -> str:
@@ -142,7 +157,7 @@ def from_lines(
     path: str, *, structure: Structure = "bag", window: Window | None = None, name: str | None = None
 ) -> Source:
     """Read the lines of a text file, `.gz` allowed; the time of a line is its number, from 0."""
-    return Source(name or _name_of(path), structure, path, _by_time(window), str, "lines")
+    return Source(_name_of(path, name), structure, path, _by_time(window), str, "lines")
 
 
 def from_csv(
@@ -154,7 +169,7 @@ def from_csv(
     name: str | None = None,
 ) -> Source:
     """Read the rows of a CSV file with a header, as dictionaries of texts; the time of a row is its number, from 0."""
-    return Source(name or _name_of(path), structure, path, _by_time(window), gives, "csv")
+    return Source(_name_of(path, name), structure, path, _by_time(window), gives, "csv")
 
 
 def from_stream(
@@ -196,12 +211,12 @@ def fold_reduce(
 
     `commutative=False`: the order of the values counts; it then needs an ordered collection.
     """
-    return Combine(join, fold, start, commutative, gives=gives)
+    return Combine(join, _given(fold), start, commutative, gives=gives)
 
 
 def join_fold_reduce(fold: Function, start: Any, join: Function, *, gives: Any = None) -> Combine:
     """Fold all pairs of values of two collections into `start` with `fold(state, left, right)`. An operator of `pair`."""
-    return Combine(join, fold, start, gives=gives, binary=True)
+    return Combine(join, _given(fold), start, gives=gives, binary=True)
 
 
 AnyOperator = TypeVar("AnyOperator", bound=Operator)
@@ -209,12 +224,18 @@ AnyOperator = TypeVar("AnyOperator", bound=Operator)
 
 def p(operator: AnyOperator, by: Function) -> AnyOperator:
     """Apply an operator to each group of values with the same key `by(value)`."""
-    return replace(operator, by=by) if isinstance(operator, Combine) else operator
+    if isinstance(operator, Combine):
+        return replace(operator, by=_given(by))
+    return operator if callable(by) else Unknown(by)  # the checker reports it
 
 
 def w(operator: AnyOperator, over: Window) -> AnyOperator:
     """Apply an operator to each window of an ordered collection."""
-    return replace(operator, over=over) if isinstance(operator, Combine) else operator
+    if isinstance(operator, Combine):
+        return replace(operator, over=_given(over))
+    return (
+        operator if isinstance(over, (CountWindow, TimeWindow, UnknownWindow)) else Unknown(over)
+    )  # the same
 
 
 def w_p(operator: AnyOperator, by: Function, over: Window) -> AnyOperator:
@@ -234,11 +255,12 @@ def window(
 
     `partial`: what becomes of the windows by count that the end of the input cuts short.
     """
-    if unit == "time":
+    if unit == "time" and fits(partial, Partial):
         return TimeWindow(size, slide, allow_gaps)
     if unit == "count":
         return CountWindow(size, slide, partial, allow_gaps)
-    return UnknownWindow(size, slide, unit)
+    unknown: Any = UnknownWindow(size, slide, unit, partial)
+    return unknown  # type: ignore[no-any-return]  # the checker reports it
 
 
 def tumbling(size: Any, unit: Literal["count", "time"] = "count", *, partial: Partial = "drop") -> Window:
@@ -256,8 +278,10 @@ def second(pair: Any) -> Any:
     return pair[1]
 
 
-def _name_of(path: str) -> str:
-    """Return a name for the stream of a file."""
+def _name_of(path: str, name: str | None) -> str:
+    """Return the name for the stream of a file."""
+    if name is not None or not isinstance(path, str):
+        return path if name is None else name
     return re.sub(r"[^\w.-]|^(?=[^A-Za-z_])", "_", path)
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dgs.errors import MissingInputError
 from dgs.flow.building import user_place
 from dgs.flow.edge_types import shown_type
+from dgs.flow.given import takes
 from dgs.flow.mistakes import FlowError
 from dgs.pico.inference import Checker
 from dgs.pico.lowering import PicoFlow
@@ -42,6 +43,7 @@ UNNAMED = "pipeline"
 class Pipeline:
     """A pipeline, with a name for reports. Making one raises nothing; `check` reports all mistakes at once."""
 
+    @takes("name")
     def __init__(self, term: Term, name: str = UNNAMED) -> None:
         self.term = term
         self.name = name
@@ -119,11 +121,11 @@ class Pipeline:
 
     def _inputs(self, streams: Streams | None) -> dict[str, list[tuple[int, Any]]]:
         """Return the elements of each source, in order of their names."""
-        given = dict(streams or {})
+        given = {} if streams is None else streams
         sources = {one.name: one for one in sources_of(self.term)}
-        for name, one in sources.items():
-            if name not in given and one.path is not None:
-                given[name] = list(enumerate(_rows(one)))
+        if isinstance(given, Mapping):
+            files = {name: one for name, one in sources.items() if name not in given and one.path is not None}
+            given = {**given, **{name: list(enumerate(_rows(one))) for name, one in files.items()}}
         flow = PicoFlow(self.name, self.term)
         flow.check_streams(given)
         return {name: flow.elements(name, given[name]) for name in sorted(sources)}

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dgs.flow.clock import shown, ticks_of
+from dgs.flow.given import misfits
 from dgs.flow.panes import CountWindow, TimeWindow, Window
 from dgs.pico.operators import Combine, Source
 from dgs.pico.syntax import New, Term, combines_of, sources_of
@@ -81,10 +82,8 @@ def of_window(over: Any) -> Wrong | None:
         expected += ', or texts such as "10s"' if isinstance(over, TimeWindow) else ""
         found = f"size {over.size!r}, slide {over.slide!r}"
         return Wrong("W01", "has a size or slide that is no length", expected, found, "Give such lengths")
-    if isinstance(over, CountWindow) and over.partial not in ("emit", "drop"):
-        return Wrong(
-            "W01", "has no such partial=", '"emit" or "drop"', repr(over.partial), "Give one of them"
-        )
+    for name, kind in misfits(over):
+        return Wrong("W01", f"has no such {name}=", kind, repr(getattr(over, name)), "Give one of them")
     if slide > size and not over.allow_gaps:
         expected, found = (
             f"a slide of at most {shown(size, over.size)}",

@@ -26,6 +26,7 @@ from dgs.flow.wiring import OUT, Wiring
 from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import EventBatch, Int64s, declared_stream
+from dgs.model.key_forms import is_plain
 
 FEWEST = 16
 """The least items in a block, on average, for which columns are quicker than rows."""
@@ -39,9 +40,9 @@ Block = tuple[Any, dict[Any, Any]]
 
 @dataclass(slots=True)
 class Found:
-    """The result of a batch: the parts by (node, input), the outputs with their rows, and the readers whose items go on in rows."""
+    """The result of a batch: the parts by (node, input), and whether all keys are plain; the outputs with their rows; the readers whose items go on in rows."""
 
-    parts: list[tuple[tuple[int, int], list[Block]]] = field(default_factory=list)
+    parts: list[tuple[tuple[int, int], list[Block], bool]] = field(default_factory=list)
     outputs: list[tuple[Column, Numbers]] = field(default_factory=list)
     rest: list[tuple[int, int, Items]] = field(default_factory=list)
 
@@ -135,7 +136,7 @@ class Columnar:
             return
         try:
             if reader in self._monoids:
-                found.parts.append(((reader, port), self._parts(self._monoids[reader], items, cuts)))
+                found.parts.append(((reader, port), *self._parts(self._monoids[reader], items, cuts)))
             elif (step := self._steps.get(reader)) is not None:
                 open_items.append((reader, self._applied(reader, step, items)))
             else:
@@ -143,7 +144,7 @@ class Columnar:
         except NoColumns:
             found.rest.append((reader, port, items))
 
-    def _parts(self, monoid: Any, items: Items, cuts: Int64s | None) -> list[Block]:
+    def _parts(self, monoid: Any, items: Items, cuts: Int64s | None) -> tuple[list[Block], bool]:
         blocks, bounds = self._blocks(items)
         if cuts is not None:
             blocks, bounds = _in_windows(
@@ -152,7 +153,8 @@ class Columnar:
         if len(blocks) > 1 and len(blocks) * FEWEST > len(items):
             raise NoColumns
         codes, keys = coded(items.key, len(items))
-        return list(zip(blocks, parts(monoid, codes, keys, items.value, bounds), strict=True))
+        made = list(zip(blocks, parts(monoid, codes, keys, items.value, bounds), strict=True))
+        return made, isinstance(keys, range) or all(map(is_plain, keys))
 
     def _blocks(self, items: Items) -> tuple[list[Any], Int64s]:
         """Return the blocks that have items, and where in the items each begins, with the end."""

@@ -75,7 +75,7 @@ class Work:
             parts = [self._closed_parts((number, port)) for port in ports]
             store = state["tail"]["stores"].setdefault(number, {})
             self._close(closer, number, parts, store)
-        state["waiting"].pop(self.block, None)
+        state.get("waiting", {}).pop(self.block, None)
 
     def _closed_parts(self, place: tuple[int, int]) -> Parts:
         """Return what a node has of the block, which the state then has no more."""
@@ -154,7 +154,7 @@ class Work:
 
     def _record(self, number: int, key: Any) -> list[Any]:
         """Return the record of a key of an ordered node: its state, the next block, and its form if it is not plain."""
-        keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
+        keys = self.state.setdefault("keyed", {}).setdefault(number, {}).setdefault(self.cls, {})
         if key not in keys:
             idle = self.state.get("idle", {}).get(number, {}).get(self.cls, {})
             if key in idle:
@@ -182,7 +182,7 @@ class Work:
             record[1] = self.block
             return
         key = _first_form(key, record)
-        waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
+        waiting = self.state.setdefault("waiting", {}).setdefault(record[1], {}).setdefault((number, key), [])
         end = self.program.graph.clock.end_of(record[1])  # there are blocks to skip
         self.program.work(self.program, self.state, waiting.append, record[1], end, self.cls).mark(
             number, key, record
@@ -205,9 +205,9 @@ class Work:
         """Apply the marker of the block to every key of an ordered node."""
         if number not in self.program.has_markers and not is_final:
             return
-        by_class = self.state["keyed"].get(number, {})
+        by_class = self.state.get("keyed", {}).get(number, {})
         class_of = {key: cls for cls, keys in by_class.items() for key in keys}
-        waiting = self.state["waiting"].get(self.block, {})
+        waiting = self.state.get("waiting", {}).get(self.block, {})
         forms = {key: key for node, key in waiting if node == number}
         for key in canonical(forms.get(key, key) for key in class_of):
             record = by_class[class_of[key]][key]

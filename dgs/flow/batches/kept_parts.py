@@ -26,7 +26,7 @@ Place = tuple[int, int]
 
 Span = tuple[int, int]
 
-SMALLEST = 5
+SMALLEST = 3
 """The number of entries that every state has."""
 
 OF_CLASSES = ("keyed", "idle")
@@ -70,11 +70,13 @@ def noting(state: State, place: Place, block: int) -> Callable[[Any], None]:
     return note
 
 
-def join_parts(state: State, place: Place, closer: Closer, blocks: Iterable[tuple[int, Parts]]) -> None:
-    """Join the parts of items in blocks into those of a state."""
+def join_parts(
+    state: State, place: Place, closer: Closer, blocks: Iterable[tuple[int, Parts]], *, is_plain: bool
+) -> None:
+    """Join the parts of items in blocks into those of a state. `is_plain`: all their keys are."""
     mine = state["parts"].setdefault(place, {})
     for block, parts in blocks:
-        if not PLAIN.issuperset(map(type, parts)):
+        if not is_plain:
             for key in parts:
                 note_form(state, place, block, key)
         if block in mine:
@@ -122,14 +124,14 @@ def joined_spans(one: Span | None, other: Span | None) -> Span | None:
     """Return the least and the greatest of two spans; None: of no items."""
     if one is None or other is None:
         return other if one is None else one
-    return min(one[0], other[0]), max(one[1], other[1])
+    first, last = other
+    return (min(first, one[0])), (max(last, one[1]))
 
 
 def join_rare(state: State, other: State) -> None:
     """Join what few states have: outputs that wait for their tick, the number of items so far, the forms of keys."""
-    if other["waiting"]:
-        for block, values in other["waiting"].items():
-            state["waiting"].setdefault(block, {}).update(values)
+    for block, values in other.get("waiting", {}).items():
+        state.setdefault("waiting", {}).setdefault(block, {}).update(values)
     if "taken" in other:
         state["taken"] = state.get("taken", 0) + other["taken"]
     if "forms" in other:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import KeysView
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from dgs.flow.batches.columnar import Found
 from dgs.flow.batches.kept_parts import State, join_parts
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.model.events import EventBatch, Int64s
-from dgs.model.key_forms import is_plain
 from dgs.monoids.contract import bounds
 
 
@@ -36,16 +34,14 @@ class WindowedFlow(SkippableFlow):
             states[window]["span"] = tuple(span)
             if self.bags:
                 states[window]["taken"] = int(stops[window] - starts[window])
-        plain: KeysView[Any] = {}.keys()  # windows often have the same keys
-        for place, blocks in found.parts:
+        for place, blocks, is_plain in found.parts:
+            closer = self.closers[place[0]]
             for (window, block), parts in blocks:
                 of_window = states[window]["parts"]
-                if parts.keys() != plain and all(map(is_plain, parts)):
-                    plain = parts.keys()
-                if place in of_window or parts.keys() != plain:
-                    join_parts(states[window], place, self.closers[place[0]], [(block, parts)])
-                else:
+                if is_plain and place not in of_window:
                     of_window[place] = {block: parts}
+                else:
+                    join_parts(states[window], place, closer, [(block, parts)], is_plain=is_plain)
         return states
 
     def _windows_in_columns(self, batch: EventBatch, cuts: Int64s) -> Found | None:

@@ -68,6 +68,12 @@ class OfNumbers(Ordered):
     takes_value = int
 
 
+class GivesText(Ordered):
+    """Says what it gives as a text."""
+
+    gives = "int"
+
+
 class Snapshot(KeyedUnordered):
     """Reads the state of the last marker."""
 
@@ -200,6 +206,9 @@ WRONG = {
     "F01 async": ("F01", None, lambda a: a.map(late)),
     "F01 yield": ("F01", None, lambda a: a.filter(yielding)),
     "F01 yield in a template": ("F01", None, lambda a: a.apply(Yielding())),
+    "F01 truth of parts": ("F01", every(5), lambda a: a.aggregate(COUNT, accept_parts=3)),
+    "F01 truth of gaps": ("F01", None, lambda a: a.fold(lambda s, v: s, 0, over=count(2, allow_gaps="x"))),
+    "F01 type of a template": ("F01", None, lambda a: a.apply(GivesText())),
     "F01 payload": ("F01", None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v), payload="ad")),
     "F02 key_by twice": ("F02", None, lambda a: a.key_by(by_text).key_by(by_number).apply(Ordered())),
     "F02 pairs": ("F02", None, lambda a: a.pairs(lambda k, v: (v, v)).fold(lambda s, v: v, 0)),

@@ -1,0 +1,274 @@
+"""Every parameter of the public functions of flows and pipelines: a value of no known kind is a mistake with a code, and never Python's own error.
+
+The tables have right arguments for each function; a parameter that is missing there fails a test.
+"""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import dgs
+from dgs import pico
+from dgs.flow import Edge, Flow, FlowError, Stateless, Table, count, every, flow, on, sliding, tumbling
+from dgs.monoids import COUNT
+from dgs.pico import fold_reduce, from_stream, join_fold_reduce, new, reduce, w, window
+
+HIT = dgs.kind("hit", key=str)
+
+
+class Odd:
+    """Of no kind that any parameter takes."""
+
+
+class Doubled(Stateless):
+    """Gives each value twice."""
+
+    def on_item(self, key, value, emit):
+        emit(key, value)
+
+
+class Hits(dgs.Program):
+    """Takes hits."""
+
+    kinds = (HIT,)
+    depends = dgs.Dependence()
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        return state
+
+
+def two(key, value):
+    return (key, value)
+
+
+def three(key, value, at):
+    return [value]
+
+
+FUNCTION = {"function": two, "gives": Any, "columns": two}
+STEPS = {
+    "map": FUNCTION,
+    "filter": {"function": two, "columns": two},
+    "flat_map": FUNCTION,
+    "each": {"function": three, "gives": Any, "columns": three},
+    "lookup": {"table": {1: 2}, "key": "x", "into": "y", "missing": "drop"},
+    "filter_by": {"field": "x", "values": [1]},
+    "project": {"fields": ["x"]},
+    "key_by": {"by": [two], "gives": str, "columns": two},
+    "pairs": {"function": two, "gives": tuple[str, int]},
+    "sort": {"by": "x", "ties": "value"},
+    "aggregate": {"monoid": COUNT, "over": sliding(20), "idle": "all", "accept_parts": True},
+    "fold": {"function": two, "start": 0, "over": count(2), "gives": int},
+    "block": {"function": three, "gives": int, "accept_parts": True},
+    "join": {"other": None, "function": three, "gives": int, "accept_parts": True},
+    "merge": {"others": None},
+    "apply": {"template": Doubled(), "keeps": True},
+    "into": {"program": Hits(), "tag": two, "payload": two},
+}
+ANY = {("fold", "start"), ("filter_by", "values"), ("fold_reduce", "start"), ("join_fold_reduce", "start")}
+"""Parameters that take any value."""
+
+
+def called(function, given):
+    """Call a function with arguments by name; those of *parameters are lists."""
+    kinds = {one.name: one.kind for one in inspect.signature(function).parameters.values()}
+    several = [
+        name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL and name in given
+    ]
+    if not several:
+        return function(**given)
+    first = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    named = {name: given[name] for name in given if name not in (*several, *first)}
+    return function(*(given[name] for name in first), *given[several[0]], **named)
+
+
+def built(name, **odd):
+    """Return the types of a flow with one step, some of whose arguments are others."""
+
+    def build(a):
+        edge = a if name == "into" else a.map(two).key_by(two)
+        given = STEPS[name] | {"join": {"other": edge}, "merge": {"others": [edge]}}.get(name, {})
+        several = {one: [value] if isinstance(given[one], list) else value for one, value in odd.items()}
+        return called(getattr(edge, name), given | several)
+
+    return flow(clock=every(10))(build).types()
+
+
+@pytest.mark.parametrize(
+    "name", [one for one, made in vars(Edge).items() if callable(made) and one[0] != "_"]
+)
+def test_steps_know_each_of_their_arguments(name):
+    parameters = list(inspect.signature(getattr(Edge, name)).parameters)[1:]
+    assert sorted(parameters) == sorted(STEPS[name])
+    assert built(name)
+    for parameter in parameters:
+        if (name, parameter) not in ANY:
+            with pytest.raises(FlowError) as caught:
+                built(name, **{parameter: Odd()})
+            assert set(caught.value.codes) <= {"F01", "W01"}, parameter
+
+
+def of_window(over):
+    return flow(clock=every(10))(lambda a: a.aggregate(COUNT, over=over)).types()
+
+
+def of_count(over):
+    return flow()(lambda a: a.fold(two, 0, over=over)).types()
+
+
+def of_clock(clock):
+    return flow(clock=clock)(
+        lambda a, marks: a.merge(marks) if isinstance(clock, type(every(1))) else a
+    ).types()
+
+
+def numbers(a):
+    return a.map(two)
+
+
+NUMBERS = flow()(numbers)
+
+FLOWS = {
+    every: ({"period": "1s", "origin": 5, "start": 0}, of_clock),
+    on: ({"stream": "marks"}, of_clock),
+    tumbling: ({"size": 20}, of_window),
+    sliding: ({"size": 20, "slide": 10, "allow_gaps": True}, of_window),
+    count: ({"size": 2, "slide": 1, "partial": "emit", "allow_gaps": True}, of_count),
+    flow: ({"clock": every(10), "end": "drop"}, lambda made: made(numbers).types()),
+    Table: ({"rows": {1: 2}, "name": "ads"}, repr),
+    Table.json: ({"path": __file__.replace(".py", ".json")}, repr),
+    Flow: (
+        {"name": "n", "streams": {"a": int}, "build": numbers, "clock": every(10), "end": "drop", "arguments": {}},
+        Flow.types,
+    ),
+    NUMBERS.denote: ({"inputs": {"a": [(1, 2)]}}, repr),
+    NUMBERS.program: ({"classes": 8}, repr),
+    NUMBERS.compiled: ({"classes": 8}, repr),
+    NUMBERS.explained: ({"classes": 8}, repr),
+}  # fmt: skip
+
+
+def refuses(function, right, use, codes=("F01", "F12", "W01")):
+    """Check that each argument of no known kind is refused, and that the table names all parameters."""
+    parameters = inspect.signature(function).parameters.values()
+    assert sorted(one.name for one in parameters if one.name != "wrong") == sorted(right)
+    for name in right:
+        if (function.__name__, name) in ANY:
+            continue
+        several = isinstance(right[name], list)
+        with pytest.raises(FlowError) as caught:
+            use(called(function, right | {name: [Odd()] if several else Odd()}))
+        assert set(caught.value.codes) <= set(codes), name
+
+
+@pytest.mark.parametrize("function", FLOWS, ids=lambda one: one.__qualname__)
+def test_functions_of_flows_know_each_of_their_arguments(function):
+    right, use = FLOWS[function]
+    if function != Table.json:
+        use(function(**right))
+    refuses(function, right, use)
+
+
+LIST = new(from_stream("numbers", structure="list"))
+OTHERS = new(from_stream("others", structure="list"))
+
+
+def behind(operator):
+    return (LIST | new(operator)).flow()
+
+
+def with_window(over):
+    return behind(w(reduce(min), over=over))
+
+
+def source(operator):
+    return new(operator).flow()
+
+
+FILE = {"path": "a.txt", "structure": "stream", "window": pico.tumbling(10, "time"), "name": "lines"}
+FOLD = {"fold": lambda s, x: s, "start": 0, "join": min, "gives": int}
+PIPELINES = {
+    pico.from_lines: (FILE, source),
+    pico.from_csv: (FILE | {"gives": dict}, source),
+    pico.from_stream: ({"name": "a", "gives": int, "structure": "stream", "window": None}, source),
+    pico.to_jsonl: ({"path": "out"}, behind),
+    pico.map: ({"function": str, "gives": str}, behind),
+    pico.flat_map: ({"function": str, "gives": str}, behind),
+    pico.filter: ({"function": bool}, behind),
+    pico.reduce: ({"join": min}, behind),
+    pico.fold_reduce: (FOLD | {"commutative": False}, behind),
+    pico.join_fold_reduce: (
+        FOLD | {"fold": lambda s, a, b: s},
+        lambda operator: pico.pair(LIST, OTHERS, operator).flow(),
+    ),
+    pico.p: ({"operator": reduce(min), "by": str}, behind),
+    pico.w: ({"operator": reduce(min), "over": window(2, 1)}, behind),
+    pico.w_p: ({"operator": reduce(min), "by": str, "over": window(2, 1)}, behind),
+    pico.window: (
+        {"size": 2, "slide": 1, "unit": "count", "partial": "emit", "allow_gaps": True},
+        with_window,
+    ),
+    pico.tumbling: ({"size": 2, "unit": "time", "partial": "drop"}, with_window),
+    pico.new: ({"operator": reduce(min)}, lambda made: (LIST | made).flow()),
+    pico.to: ({"pipeline": LIST, "branches": [new(reduce(min))]}, pico.Pipeline.flow),
+    pico.pair: (
+        {
+            "left": LIST,
+            "right": OTHERS,
+            "operator": join_fold_reduce(lambda s, a, b: s, 0, min),
+        },
+        pico.Pipeline.flow,
+    ),
+    pico.merge: ({"left": LIST, "right": OTHERS}, pico.Pipeline.flow),
+    LIST.named: ({"name": "mine"}, repr),
+    LIST.denote: ({"streams": {"numbers": []}}, repr),
+    LIST.program: ({"classes": 8}, repr),
+}
+ELEMENTWISE = [pico.p, pico.w]
+
+
+@pytest.mark.parametrize("function", PIPELINES, ids=lambda one: one.__qualname__)
+def test_functions_of_pipelines_know_each_of_their_arguments(function):
+    right, use = PIPELINES[function]
+    use(called(function, right))
+    refuses(function, right, use, codes=("F01", "F12", "P02", "P05", "P09", "P10", "P11", "W01"))
+
+
+@pytest.mark.parametrize("none", [{"by": None}, {"over": None}])
+def test_none_is_no_key_and_no_window(none):
+    (name,) = none
+    made = pico.p(reduce(min), **none) if name == "by" else pico.w(reduce(min), **none)
+    with pytest.raises(FlowError):
+        behind(made)
+
+
+def test_operators_on_single_elements_look_at_their_key_and_window_too():
+    for made in (
+        pico.p(pico.map(str), by=Odd()),
+        pico.w(pico.map(str), over=Odd()),
+        fold_reduce(None, 0, min),
+    ):
+        with pytest.raises(FlowError) as caught:
+            behind(made)
+        assert caught.value.codes == ["P10"]
+
+
+def test_every_public_function_is_in_a_table():
+    known = {one.__name__ for one in (*FLOWS, *PIPELINES)}
+    public = {
+        name
+        for module in (dgs.flow, pico)
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    }
+    assert public - known == {"merge", "first", "second", "iterate"} - known
+
+
+def test_a_run_says_what_its_streams_and_settings_are():
+    for options in ({"streams": Odd()}, {"runtime": Odd()}, {"optimizer": 5}, {"settings": "x"}):
+        with pytest.raises(dgs.errors.UsageError):
+            dgs.run(NUMBERS, **({"streams": {"a": [(1, 2)]}} | options))
