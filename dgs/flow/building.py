@@ -10,19 +10,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
-from pathlib import Path
 from typing import Any, Literal, ParamSpec
 
 from dgs.flow import steps
 from dgs.flow.clock import Clock
-from dgs.flow.flow_graph import End, Graph, Node, Place
-from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.flow_graph import End, Graph, Node
+from dgs.flow.mistakes import FlowError, Mistake, Place, user_place
 from dgs.flow.panes import CountWindow, TimeWindow
-
-_HERE = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "pico"))
 
 Given = ParamSpec("Given")
 
@@ -246,11 +242,3 @@ def merge(*edges: Edge) -> Edge:
         fix="Give parameters of the flow, or what its steps return",
     )  # fmt: skip
     raise FlowError.of("merge", [mistake])
-
-
-def user_place() -> Place:
-    """Return the line of the user's code that is running."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack, reads source files and takes milliseconds
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)

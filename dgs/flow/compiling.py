@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dgs.flow import steps
@@ -29,11 +29,12 @@ from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.flow_program import FINAL, TICK, TICKS, Shape
 from dgs.flow.mistakes import FlowError, Mistake
-from dgs.flow.running.classed_flow import ClassedFlow, has_local_classes
+from dgs.flow.running.classed_flow import ClassedFlow, changes_keys, has_local_classes
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.flow.running.windowed_flow import WindowedFlow
 from dgs.flow.templates import KeyedOrdered, fold_template, has_end
-from dgs.flow.wiring import Wiring
+from dgs.flow.wiring import OUT, Wiring
+from dgs.model.key_sets import key_class
 from dgs.model.program import Program
 from dgs.model.tags import Tag, kind
 
@@ -46,7 +47,8 @@ class Compiled:
     """A compiled flow: the program, and the function that makes events of the elements of its streams.
 
     `reads`: elements become events by `events`, because their tags come from the steps in front; else each is one `item`.
-    `markers`: the stream whose events are ticks. `places`: where each node runs, for people.
+    `markers`: the stream whose events are ticks. `places`: where each node runs, for people. `classes_of`: for streams whose items have
+    constant keys only, the hash classes of these.
     """
 
     program: Program
@@ -54,6 +56,7 @@ class Compiled:
     reads: Callable[[str, int, Any], list[tuple[Tag, Any]]] | None = None
     markers: str | None = None
     places: Sequence[str] = ()
+    classes_of: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def ticks(self) -> bool:
@@ -75,10 +78,12 @@ class Compiled:
             else [TICK()]
         )
 
-    def kinds_of(self, stream: str) -> list[str]:
-        """Return the kinds of the events of a stream."""
+    def tags_of(self, stream: str) -> list[Any]:
+        """Return the tags of the events of a stream as a plan file declares them: kinds, or a kind with the key of each class."""
         if stream in (self.markers, TICKS):
             return [str(TICK)]
+        if stream in self.classes_of:
+            return [{"kind": "item", "key": cls} for cls in self.classes_of[stream]]
         return ["item"] if self.shape != "program" else sorted(self.program.all_kinds())
 
     def rows(self, inputs: Inputs) -> dict[str, Any]:
@@ -145,7 +150,29 @@ def compiled(checked: Checked, classes: int) -> Compiled:
         shape, program = "classes", ClassedFlow(together, is_ordered=True)
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
     reads = program.items if is_mixed else None
-    return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()))
+    classes_of = _classes_of(checked, wiring, classes) if is_mixed else {}
+    together.first_classes = {stream: found[0] for stream, found in classes_of.items()}
+    return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()), classes_of)
+
+
+def _classes_of(checked: Checked, wiring: Wiring, classes: int) -> dict[str, list[int]]:
+    """Return the hash classes of the keys of each stream that only has constant ones: no event of it is of another class."""
+    facts, nodes = checked.facts, checked.graph.nodes
+    found: dict[str, list[int]] = {}
+    for stream, source in wiring.sources.items():
+        keys: set[Any] = set()
+        open_nodes: list[tuple[int, Any]] = [(source, ())]
+        while open_nodes:
+            number, key = open_nodes.pop()
+            for reader, _ in wiring.readers[number]:
+                if reader == OUT or not wiring.is_stateless(reader):
+                    keys.add(key)
+                    continue
+                is_new = changes_keys(nodes[reader].step)
+                open_nodes.append((reader, facts[nodes[reader]].constant if is_new else key))
+        if keys and None not in keys:
+            found[stream] = sorted({key_class(key) % classes for key in keys})
+    return found
 
 
 def _places(wiring: Wiring, shape: Shape, forms: Mapping[int, str]) -> list[str]:

@@ -26,13 +26,12 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from dgs.errors import DgsError
 from dgs.errors.raised import RAISED, is_ours, summary, user_lines
-from dgs.flow.building import Builder, Edge, user_place
+from dgs.flow.building import Builder, Edge
 from dgs.flow.clock import Clock
-from dgs.flow.edge_types import gives_instead
+from dgs.flow.edge_types import gives_instead, takes
 from dgs.flow.flow_checks import Checked, checked
-from dgs.flow.flow_graph import End, Graph, Place
-from dgs.flow.given import takes
-from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.flow_graph import End, Graph
+from dgs.flow.mistakes import FlowError, Mistake, Place, user_place
 from dgs.flow.steps import Source
 
 if TYPE_CHECKING:

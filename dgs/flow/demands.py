@@ -18,13 +18,14 @@ from dgs.flow.edge_types import (
     Signature,
     difference_of,
     fields_of,
+    fits,
     gives_instead,
     is_type,
+    misfits,
     shown_type,
     signature_of,
 )
 from dgs.flow.flow_graph import Graph, Node
-from dgs.flow.given import fits, misfits
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, Template, overrides

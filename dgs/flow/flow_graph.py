@@ -16,21 +16,11 @@ from typing import Any, Literal
 
 from dgs.errors.raised import StepNote, function_of
 from dgs.flow.clock import Clock
+from dgs.flow.mistakes import Place
 from dgs.flow.steps import Source, Step, Table
 
 End = Literal["close", "drop"]
 """The fate of the last block: it is closed when all sources have ended, or dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of the user's code."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

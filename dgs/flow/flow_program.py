@@ -73,6 +73,7 @@ class FlowProgram(Program[State, Any]):
         self.closers, self.ordered, self._bound = closers, ordered, bound
         self.item: Kind = kind("item", key=range(classes)) if shape == "mixed" else kind("item")
         self.classes = classes
+        self.first_classes: dict[str, int] = {}
         self.has_markers = {number for number, one in ordered.items() if overrides(one, "on_marker")}
         self.idling = {
             number: one.keeps_state for number, one in ordered.items() if isinstance(one, FoldOfBlocks)
@@ -195,8 +196,7 @@ class FlowProgram(Program[State, Any]):
 
     def _one_by_one(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
         """Take a batch of items and ticks, one event after the other."""
-        values: list[Any] = []
-        rows: list[int] = []
+        values, rows = list[Any](), list[int]()
         tags, stream = batch.tag_list(), declared_stream(batch.stream)
         payload = [None] * len(batch) if batch.payload is None else columns.to_list(batch.payload)
         work = Work(self, state, values.append, 0, None)
@@ -213,8 +213,7 @@ class FlowProgram(Program[State, Any]):
 
     def _in_rows(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
         """Take a batch of items in rows, one block after the other."""
-        values: list[Any] = []
-        rows: list[int] = []
+        values, rows = list[Any](), list[int]()
         run = self.fused.of_source(self.sources[declared_stream(batch.stream)])
         payload = [None] * len(batch) if batch.payload is None else columns.to_list(batch.payload)
         times, work = batch.ts.tolist(), Work(self, state, values.append, 0, None)
@@ -252,8 +251,7 @@ class FlowProgram(Program[State, Any]):
         return state
 
     def _rest(self, work: Work, push: Push, items: Items, emit_batch: EmitBatch) -> None:
-        values: list[Any] = []
-        rows: list[int] = []
+        values, rows = list[Any](), list[int]()
         work.sink = values.append
         given = zip(items.rows.tolist(), items.at.tolist(), items.keys(), items.values(), strict=True)
         for row, ts, key, value in given:
@@ -291,7 +289,7 @@ class FlowProgram(Program[State, Any]):
             made.append((self.item(cls), (number, port, key, value)))
 
         self.wiring.run(self.sources[stream], (), value, ts, to)
-        return made or [(self.item(0), None)]
+        return made or [(self.item(self.first_classes.get(stream, 0)), None)]
 
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
         """Send the keys of a class where its items go, everything else where ticks go."""

@@ -10,10 +10,25 @@ F07 step 2 'aggregate': window of 2500 ms is no multiple of the clock's 1 s    f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from dgs.errors import InvalidError
+
+_HERE = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "pico"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +72,11 @@ class FlowError(InvalidError):
     def codes(self) -> list[str]:
         """The codes of the mistakes, in the order of the steps."""
         return [mistake["code"] for mistake in self.facts["mistakes"]]
+
+
+def user_place() -> Place:
+    """Return the line of the user's code that is running."""
+    frame = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack, reads source files and takes milliseconds
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from dgs.flow.given import takes
+from dgs.flow.edge_types import takes
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
 

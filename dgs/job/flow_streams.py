@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dgs.errors import PlanFileError
 from dgs.errors.nearest import did_you_mean
 from dgs.job.loading import load_flow
-from dgs.job.schema import PlanFile, SourceConfig, StreamConfig, TagsConfig
+from dgs.job.schema import PlanFile, SourceConfig, StreamConfig, TagConfig, TagsConfig
 from dgs.job.schema_sources import TicksSource
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _unfitting(flow: Flow, streams: list[str]) -> Iterator[str]:
 
 def _tags(compiled: Compiled, stream: StreamConfig) -> TagsConfig:
     given = stream.tags if compiled.shape == "program" else None
-    return given or [*compiled.kinds_of(stream.id)]
+    tags = compiled.tags_of(stream.id)
+    return given or [tag if isinstance(tag, str) else TagConfig(**tag) for tag in tags]
 
 
 def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:

@@ -33,7 +33,7 @@ class Given:
 
     program: Program
     streams: Mapping[str, Any] | None = None
-    kinds: Mapping[str, list[str]] | None = None
+    kinds: Mapping[str, list[Any]] | None = None
 
 
 def of_python(job: Any, streams: Mapping[str, Any] | Iterable[Any] | None, call: str) -> Given:
@@ -53,7 +53,7 @@ def of_python(job: Any, streams: Mapping[str, Any] | Iterable[Any] | None, call:
     job.check_streams(named)
     elements = {name: job.readable(name, stream) for name, stream in named.items()}
     found = made.streams(elements) if made.reads is None else made.rows(elements)
-    return Given(made.running(), found, {name: made.kinds_of(name) for name in found})
+    return Given(made.running(), found, {name: made.tags_of(name) for name in found})
 
 
 def gathered(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _again(items: Any) -> Any:
 
 
 def described(
-    program: Program, streams: Mapping[str, Any], kinds: Mapping[str, list[str]] | None = None
+    program: Program, streams: Mapping[str, Any], kinds: Mapping[str, list[Any]] | None = None
 ) -> dict[str, Any]:
     """Return the plan file's data for a program over streams from Python. `kinds`: those of each stream (default: of its items).
 
@@ -122,7 +122,7 @@ def readable(streams: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _section(name: str, items: Any, program: Program, kinds: list[str] | None) -> dict[str, Any]:
+def _section(name: str, items: Any, program: Program, kinds: list[Any] | None) -> dict[str, Any]:
     if isinstance(items, Stream) and kinds is None:
         return {"tags": items.tags_in(name, program), **items.read(name)}
     if isinstance(items, Stream):

@@ -15,8 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dgs.flow.edge_types import Signature, difference_of, gives_instead, is_type, shown_type, signature_of
-from dgs.flow.given import misfits
+from dgs.flow.edge_types import (
+    Signature,
+    difference_of,
+    gives_instead,
+    is_type,
+    misfits,
+    shown_type,
+    signature_of,
+)
 from dgs.flow.mistakes import Mistake
 from dgs.pico.laws import start_mistake
 from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source, Unknown

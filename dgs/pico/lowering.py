@@ -22,8 +22,8 @@ from dgs.flow.building import Builder, Edge
 from dgs.flow.clock import Every, every, ticks_of
 from dgs.flow.definition import Flow
 from dgs.flow.flow_checks import Checked, checked
-from dgs.flow.flow_graph import Node, Place
-from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.flow_graph import Node
+from dgs.flow.mistakes import FlowError, Mistake, Place
 from dgs.flow.panes import CountWindow, TimeWindow, Window
 from dgs.pico.combining import Combined, Numbered, Windows
 from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
-from dgs.flow.given import fits
+from dgs.flow.edge_types import fits
 from dgs.flow.panes import CountWindow, Partial, TimeWindow, Window
 
 Function = Callable[..., Any]

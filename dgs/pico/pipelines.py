@@ -18,10 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import MissingInputError
-from dgs.flow.building import user_place
-from dgs.flow.edge_types import shown_type
-from dgs.flow.given import takes
-from dgs.flow.mistakes import FlowError
+from dgs.flow.edge_types import shown_type, takes
+from dgs.flow.mistakes import FlowError, user_place
 from dgs.pico.inference import Checker
 from dgs.pico.lowering import PicoFlow
 from dgs.pico.operators import Operator, Source, Unknown

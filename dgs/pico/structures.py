@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dgs.flow.clock import shown, ticks_of
-from dgs.flow.given import misfits
+from dgs.flow.edge_types import misfits
 from dgs.flow.panes import CountWindow, TimeWindow, Window
 from dgs.pico.operators import Combine, Source
 from dgs.pico.syntax import New, Term, combines_of, sources_of

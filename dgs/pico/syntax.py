@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from dgs.flow.flow_graph import Place
+from dgs.flow.mistakes import Place
 from dgs.pico.operators import Combine, Operator, Source
 
 

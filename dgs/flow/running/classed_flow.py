@@ -137,7 +137,7 @@ def _is_local(step: steps.Step, template: KeyedOrdered | None) -> bool:
 
 def _gives_other_keys(wiring: Wiring, number: int) -> bool:
     """Return whether what a node keeps goes on to another one that keeps something, under other keys."""
-    open_nodes = [(number, _changes_keys(wiring.graph.nodes[number].step))]
+    open_nodes = [(number, changes_keys(wiring.graph.nodes[number].step))]
     while open_nodes:
         node, is_changed = open_nodes.pop()
         for reader, _ in wiring.readers[node]:
@@ -147,10 +147,11 @@ def _gives_other_keys(wiring: Wiring, number: int) -> bool:
                 if is_changed:
                     return True
                 continue
-            open_nodes.append((reader, is_changed or _changes_keys(wiring.graph.nodes[reader].step)))
+            open_nodes.append((reader, is_changed or changes_keys(wiring.graph.nodes[reader].step)))
     return False
 
 
-def _changes_keys(step: steps.Step) -> bool:
+def changes_keys(step: steps.Step) -> bool:
+    """Return whether a step on single items may give them other keys."""
     kinds = (steps.KeyBy, steps.Pairs)
     return isinstance(step, kinds) or isinstance(getattr(step, "template", None), (Stateless, KeyedUnordered))

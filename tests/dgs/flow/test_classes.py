@@ -6,6 +6,7 @@ import dgs
 from dgs.flow import KeyedOrdered, compiling, count, every, flow, on, sliding, tumbling
 from dgs.flow.flow_program import FINAL
 from dgs.flow.running import classed_flow
+from dgs.model.key_sets import key_class
 from dgs.monoids import COUNT, SUM
 from dgs.testing import run_plans
 from tests.dgs.flow import flows
@@ -129,3 +130,31 @@ def test_a_program_that_skips_is_of_the_class_of_the_program():
     fused = object.__new__(type("Fused", (type(program),), {}))
     vars(fused).update(vars(program))
     assert type(fused.when_skipping()) is type(fused)
+
+
+@flow(clock=every(10))
+def homes(a: int, b: int, c: int):
+    """Fold the values of each home, whose name is constant, beside a stream with a key for each value."""
+    large = a.key_by("A").filter(lambda _, v: v > 1).merge(b.key_by("B").map(lambda _, v: v))
+    folded = large.merge(c.key_by(lambda _, v: str(v))).fold(lambda seen, v: [*seen, v], [])
+    return folded.pairs(lambda key, seen: (len(seen), (key, seen))).block(
+        lambda _, found, at: [[at, *sorted(found)]]
+    )
+
+
+def test_a_stream_of_constant_keys_has_the_classes_of_these_only():
+    made = homes.compiled(classes=8)
+    assert made.tags_of("a") == [{"kind": "item", "key": key_class("A") % 8}]
+    assert made.tags_of("b") == [{"kind": "item", "key": key_class("B") % 8}]
+    assert made.tags_of("c") == ["item"]
+    keyless = flow()(lambda a: a.fold(lambda total, v: total + v, 0)).compiled(classes=8)
+    assert keyless.tags_of("a") == [{"kind": "item", "key": key_class(()) % 8}]
+
+
+def test_constant_keys_mean_the_same_under_random_plans():
+    """The first values of `a` are left out, so that an event only says how far time is."""
+    inputs = {"a": [(1, 0), (12, 1), (13, 5)], "b": [(2, 7), (25, 3)], "c": [(3, 4), (14, 4)]}
+    right = sorted(homes.denote(inputs))
+    for seed in range(4):
+        run = dgs.run(homes, streams=inputs, optimizer={"name": "random", "seed": seed}, verify=True)
+        assert sorted(run.outputs) == right
