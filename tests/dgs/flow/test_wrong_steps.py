@@ -1,4 +1,4 @@
-"""The mutants of section 9 of the design: each breaks a property that the right code has.
+"""Wrong checkers and wrong steps: each breaks a property that the right code has.
 
 Those of the compiler that random flows find are in `test_mutants`, those of pipelines in `tests/dgs/pico/test_pico_laws.py`, classes
 for nodes that are not local in `test_classes`, columns in `test_columns`, and wrong joins and splits in `test_theorems`. Here are the others.
