@@ -125,7 +125,7 @@ def joined_spans(one: Span | None, other: Span | None) -> Span | None:
     if one is None or other is None:
         return other if one is None else one
     first, last = other
-    return (min(first, one[0])), (max(last, one[1]))
+    return min(first, one[0]), max(last, one[1])
 
 
 def join_rare(state: State, other: State) -> None:
