@@ -43,8 +43,13 @@ Streams = Mapping[str, Iterable[EventBatch]]
 
 
 def running(app: str, engine: str, program: dgs.Program, streams: Streams, expected: Expected) -> Contestant:
-    """Return the contestant that runs a program on the local runtime with one worker."""
-    given = overrides(runtime=None, optimizer={"name": "sequential"}, plan=None, settings=None)
+    """Return the contestant that runs a program on the local runtime with one worker, as it is: flows are not compiled to machine code."""
+    given = overrides(
+        runtime={"kind": "local", "compile": "off"},
+        optimizer={"name": "sequential"},
+        plan=None,
+        settings=None,
+    )
     prepared = prepare(
         from_program(program, {name: list(batches) for name, batches in streams.items()}, given)
     )
