@@ -71,7 +71,7 @@ class RunFlags:
 
     @property
     def loudness(self) -> Loudness:
-        """What is printed while the run goes on."""
+        """The loudness that `-v`, `-q` and `--log-format` ask for."""
         return Loudness(self.verbose, self.quiet, self.log_format.value)
 
     def asked(self, *, verify: bool, compile: str | None = None, accept_duplicates: bool = False) -> Asked:  # noqa: A002 - the name of the flag

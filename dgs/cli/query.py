@@ -193,7 +193,6 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
 def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool, as_json: bool) -> None:
     """Print the answers, or write them: each output of several into a file of its own, with its name before the extension."""
     from dgs.api.queries.answer_files import write_rows
-    from dgs.errors import UsageError
     from dgs.query.types import INT, Schema, plain
 
     if asked.lang == "pig" and output is None and not as_json:
@@ -202,16 +201,12 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
         program = pig_program(asked.text, asked.name, asked.params)
         for line in (*map(str, program.problems), *program.notes):
             say(line)
-        for line in put_out(program, answers):
+        for line in put_out(program, answers, is_timed=is_timed):
             print(line)
         return
     added = (("at", INT),) if is_timed else ()
     has_many = len(asked.outputs) > 1
     for name, relation in asked.outputs:
-        if is_timed and "at" in relation.schema:
-            raise UsageError(
-                message="--answer puts the time of each answer into a column 'at': give the column 'at' of the query another name"
-            )
         schema = Schema(added + relation.schema.fields)
         rows = [tuple(map(plain, row, schema.types)) for row in answers[name]]
         if output is not None:

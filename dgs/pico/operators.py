@@ -233,9 +233,9 @@ def w(operator: AnyOperator, over: Window) -> AnyOperator:
     """Apply an operator to each window of an ordered collection."""
     if isinstance(operator, Combine):
         return replace(operator, over=_given(over))
-    return (
-        operator if isinstance(over, (CountWindow, TimeWindow, UnknownWindow)) else Unknown(over)
-    )  # the same
+    if isinstance(over, (CountWindow, TimeWindow, UnknownWindow)):
+        return operator
+    return Unknown(over)  # the checker reports it
 
 
 def w_p(operator: AnyOperator, by: Function, over: Window) -> AnyOperator:

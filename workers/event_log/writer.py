@@ -157,7 +157,8 @@ class LogWriter:
             batch,
             table,
             lambda segment, before: (
-                before.schema.equals(table.schema) and (not files or repeats(segment.files))
+                before.schema.equals(table.schema)
+                and (not files or (bool(segment.files) and repeats(segment.files)))
             ),
             rows=sum(file.rows for file in files),
             digest=digest,

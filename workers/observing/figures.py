@@ -243,7 +243,7 @@ class RunFigures:
 
     @property
     def reached(self) -> dict[str, float]:
-        """How far the run got, in the words of results.json."""
+        """The counts and the seconds so far, by their names in results.json."""
         counts = {"events_in": self.events, "outputs": self.outputs, "restarts": self.restarts}
         return {**counts, "seconds": self.seconds}
 

@@ -23,6 +23,9 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     from dgs.query.types import conform
     from dgs.query.windowing.windowed_program import program_of_query
 
+    if when != "end" and any("at" in relation.schema for _, relation in asked.outputs):
+        message = "--answer puts the time of each answer into a column 'at': give the column 'at' of the query another name"
+        raise UsageError(message=message)
     asking = next(
         name for name in chain(["answer"], map("answer_{}".format, count())) if name not in asked.tables
     )

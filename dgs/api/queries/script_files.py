@@ -47,16 +47,23 @@ def loaded_tables(program: PigProgram) -> list[Table]:
     return tables
 
 
-def put_out(program: PigProgram, answers: Mapping[str, list[tuple[Any, ...]]]) -> Iterator[str]:
-    """Write what is stored, and yield the lines to show: rows that are dumped, and what was written. Raises OutputUnwritableError."""
+def put_out(
+    program: PigProgram, answers: Mapping[str, list[tuple[Any, ...]]], *, is_timed: bool
+) -> Iterator[str]:
+    """Write what is stored, and yield the lines to show: rows that are dumped, and what was written. `is_timed`: a row begins with a time.
+
+    Raises OutputUnwritableError.
+    """
     from dgs.query.pig.pig_storage import dumped, stored
+    from dgs.query.pig.pig_types import LONG, PigField
 
     for output in program.outputs:
-        rows = answers[output.name]
+        rows, fields = answers[output.name], output.fields
+        fields = (PigField("at", LONG), *fields) if is_timed else fields
         if output.path is None:
-            yield from dumped(output.fields, rows)
+            yield from dumped(fields, rows)
         else:
-            yield stored(Path(output.path), output.fields, rows, output.delimiter)
+            yield stored(Path(output.path), fields, rows, output.delimiter)
 
 
 def named_tables(text: str, name: str | None, given: Sequence[str]) -> list[Table]:

@@ -253,7 +253,7 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
         texts[1], where = (
             f"CASE WHEN {where} THEN {texts[1]} END",
             None,
-        )  # their text ends behind the aggregate
+        )  # a FILTER would not follow the aggregate
     text = one.reduction.spark.format(*(texts or ["*"]))
     distinct = "DISTINCT " if one.distinct else ""
     if one.function == "collect":

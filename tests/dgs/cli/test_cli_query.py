@@ -281,6 +281,15 @@ DUMP first;
 """
 
 
+def test_rows_that_pig_dumps_and_stores_begin_with_the_time_of_their_answer(project, dgs):
+    (project / "words.txt").write_text("b\na\nb\n")
+    (project / "two.pig").write_text(TWO.replace("DUMP first", "STORE first INTO 'first.txt'"))
+    done = dgs("query two.pig --on dgs --answer every=2")
+    counted = [line for line in done.out.splitlines() if line.startswith("(")]
+    assert sorted(counted) == ["(2,a,1)", "(2,b,2)"]
+    assert (project / "first.txt").read_text() == "2,a\n"
+
+
 @pytest.mark.parametrize("place", ["local", "dgs"])
 def test_each_of_several_outputs_is_named_and_has_a_file_of_its_own(project, dgs, place):
     (project / "words.txt").write_text("b\na\nb\n")
