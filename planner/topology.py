@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +23,8 @@ class Stream:
     """An input stream as the planner sees it.
 
     `tags`: the tags that may arrive on it. `rates`: events per second (any one unit) of single tags; `other_rate`: of all other
-    tags together. `location`: the machine it arrives at, None for anywhere. Split streams appear as `flights/0`, ....
+    tags together. `location`: the machine it arrives at, None for anywhere. `events`: their number, infinite if it is not known.
+    Split streams appear as `flights/0`, ....
     """
 
     id: str
@@ -30,6 +32,7 @@ class Stream:
     rates: Mapping[Tag, float] = field(default_factory=dict)
     other_rate: float = 0.0
     location: str | None = None
+    events: float = math.inf
 
     def rate(self, tag: Tag) -> float:
         """Return the known rate of a tag, 0 if unknown."""
@@ -55,6 +58,11 @@ class Topology:
     def impl_tags(self) -> ImplTagSet:
         """Return the implementation tags of all streams; a plan must own each exactly once."""
         return ImplTagSet.of({stream.id: stream.tags for stream in self.streams})
+
+    @property
+    def events(self) -> float:
+        """The number of events of all streams together, infinite if it is not known."""
+        return sum(stream.events for stream in self.streams)
 
     @property
     def cpus(self) -> int:

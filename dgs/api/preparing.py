@@ -342,7 +342,10 @@ def costs_on(topology: Topology, request: Request, program: Program) -> KnownCos
         return typical_costs(program)
     config = request.settings.config
     named = config.program if request.is_from_file else None
-    return known_costs(context_of(request, program), config.streams, named)
+    known = known_costs(context_of(request, program), config.streams, named)
+    if config.runtime.compile == "off":
+        return replace(known, costs=replace(known.costs, compiled_kinds={}))
+    return known
 
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:

@@ -130,7 +130,7 @@ def _first_rows(request: Request, program: Program) -> Iterator[tuple[str, Tag, 
 
     context = context_of(request, program)
     for stream in request.settings.config.streams:
-        _, arrivals = open_arrivals(stream, context, MOST_ROWS)
+        arrivals = open_arrivals(stream, context, MOST_ROWS).arrivals
         with closing(arrivals), suppress(RunError, UserCodeError):
             rows = ((stream.id, tag, payload) for part in arrivals for tag, payload in _rows(part))
             yield from islice(rows, MOST_ROWS)

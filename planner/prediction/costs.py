@@ -24,6 +24,7 @@ class Costs:
 
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
     by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
+    `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
     files are not in it. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
 
@@ -36,6 +37,8 @@ class Costs:
     update: float = 0.25e-6
     column_kinds: Mapping[str, float] = field(default_factory=dict)
     columns: float | None = None
+    compiled_kinds: Mapping[str, float] = field(default_factory=dict)
+    compiled_call: float = 30e-6
     stretch: float = 2.5e-6
     call: float = 12e-6
     merge: float = 0.15e-6
@@ -96,6 +99,10 @@ class Costs:
         """Return the seconds of one event in `update_batch`."""
         return self.column_kinds.get(kind, self.columns)
 
+    def compiled(self, kind: str) -> float | None:
+        """Return the seconds of one event in a compiled `update`, None if it is interpreted."""
+        return self.compiled_kinds.get(kind, max(self.compiled_kinds.values(), default=None))
+
 
 def _least(one: Any, other: Any) -> Any:
     if isinstance(one, Mapping):
@@ -109,6 +116,9 @@ def _is_cost(value: object) -> bool:
 
 TYPICAL = Costs()
 """The costs that are used without measurements."""
+
+INTERPRETED_FIRST = 100_000.0
+"""The events that a worker interprets before its `update` is compiled (`Bounds.worth_compiling`)."""
 
 TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
+from dgs.planner.prediction.costs import INTERPRETED_FIRST, SHARE_OF_FRONTIER, Costs
 from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, LaneTraffic, Traffic, traffic
 from dgs.planner.rates import kind_rates, of_nodes
@@ -80,7 +80,7 @@ class Predictor:
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
         """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
         home, of = self._deployed(plan, home)
-        return _Model(plan, of, self._costs, home).prediction(self._topology.cpus)
+        return _Model(plan, of, self._costs, home, self._topology.events).prediction(self._topology.cpus)
 
     def latency(self, plan: Plan, home: Mapping[str, int] | None = None) -> Latency:
         """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
@@ -97,10 +97,14 @@ class Predictor:
 
 
 class _Model:
-    """The model of one plan. `own`: each worker's seconds of work for the events of one second."""
+    """The model of one plan. `own`: each worker's seconds of work for the events of one second. `events`: of all of its run."""
 
-    def __init__(self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int]) -> None:
+    def __init__(
+        self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int], events: float
+    ) -> None:
         self._plan, self._traffic, self._costs, self._home = plan, of, costs, home
+        rate = sum(one.rate for one in of.values())
+        self._seconds = events / rate if rate else math.inf  # of the run, at these rates
         self._own = {node.id: self._work(node) for node in plan.nodes()}
 
     def prediction(self, cores: int) -> Prediction:
@@ -167,7 +171,22 @@ class _Model:
             stretched += lane.rate * (each + costs.read) + cuts * (costs.stretch + long * costs.call)
             merged += lane.rate * (scalar + costs.read + costs.merge)
         folding = min(merged, stretched) if len(mine.lanes) > 1 else stretched
-        return folding + _pieces(mine) * costs.piece
+        return self._compiled(mine, folding) + _pieces(mine) * costs.piece
+
+    def _compiled(self, mine: Traffic, interpreted: float) -> float:
+        """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
+
+        All lanes between two requests that take the state are folded by one call.
+        """
+        costs, seconds = self._costs, 0.0
+        for lane in mine.lanes:
+            each = costs.compiled(str(lane.kind))
+            if each is None or lane.synchronises:
+                return interpreted
+            seconds += lane.rate * (each + costs.read)
+        seconds += max(mine.rate / BATCH_EVENTS, _pieces(mine)) * costs.compiled_call
+        first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds)) if mine.rate else 1.0
+        return first * interpreted + (1 - first) * min(interpreted, seconds)
 
     def _sending(self) -> dict[int, float]:
         """Return the seconds that each host divides streams among workers, and sends or takes events that another one reads."""

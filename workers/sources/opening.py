@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from dgs.errors import PlanFileError
 from dgs.job.schema import GeneratorSource, SortWithin, StreamConfig
@@ -59,6 +59,14 @@ VECTORISED_ROWS = 1_048_576
 
 ROW = "row"
 """The kind of a row whose events a front makes."""
+
+
+class Opened(NamedTuple):
+    """The events of a stream as they arrive. `share`: of the input, after so many rows, 0 to 1; None if that is not known."""
+
+    mapping: Mapping
+    arrivals: Generator[Arrivals]
+    share: Callable[[int], float | None]
 
 
 class _Rows(Program):
@@ -233,9 +241,7 @@ def with_decisions(origin: Origin, decisions: Decisions) -> Origin:
     )
 
 
-def open_arrivals(
-    config: StreamConfig, context: SourceContext, batch_rows: int
-) -> tuple[Mapping, Generator[Arrivals]]:
+def open_arrivals(config: StreamConfig, context: SourceContext, batch_rows: int) -> Opened:
     """Return the events of a stream as they arrive, before any ordering, and the mapping that makes them.
 
     For live streams, these are the events that their logs hold now, though the first ones may have been deleted.
@@ -253,7 +259,7 @@ def open_arrivals(
         finally:
             origin.close()
 
-    return mapping, arrivals()
+    return Opened(mapping, arrivals(), origin.share)
 
 
 def log_start(config: StreamConfig, context: SourceContext, base: OrderKey, *, rank: int) -> int:
@@ -270,7 +276,7 @@ def log_start(config: StreamConfig, context: SourceContext, base: OrderKey, *, r
 def open_rows(config: StreamConfig, context: SourceContext, batch_rows: int) -> Generator[Arrivals]:
     """Return the rows of a stream as they arrive, with their times, before a front makes events of them."""
     row = config.model_copy(update={"tags": [ROW]})
-    return open_arrivals(row, replace(context, program=_Rows()), batch_rows)[1]
+    return open_arrivals(row, replace(context, program=_Rows()), batch_rows).arrivals
 
 
 def _fronted(part: Arrivals, front: Front) -> Arrivals:

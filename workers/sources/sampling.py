@@ -15,6 +15,7 @@ stops it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -31,6 +32,7 @@ from dgs.model.order import MAX_TS, MIN_TS
 from dgs.model.tags import Tag
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.live.logged import LOGGED
 from dgs.workers.sources.opening import open_arrivals, open_source
 from dgs.workers.sources.rows import Arrivals
 
@@ -41,7 +43,8 @@ BATCH_ROWS = 4096
 class Sample:
     """The first rows of a stream: events per tag, the span of their times, and whether the stream has no more rows.
 
-    `is_calendar`: True for calendar times, False for bare numbers, None without events.
+    `is_calendar`: True for calendar times, False for bare numbers, None without events. `events`: of the whole stream, infinite if
+    that is not known.
     """
 
     counts: Counter[Tag] = field(default_factory=Counter)
@@ -49,6 +52,7 @@ class Sample:
     latest: int = MIN_TS
     is_whole: bool = False
     is_calendar: bool | None = None
+    events: float = math.inf
 
     def add(self, arrivals: Arrivals) -> None:
         """Count events."""
@@ -117,24 +121,28 @@ def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> lis
 def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:
     """Return a sample of the first `rows` rows of a stream, in any order."""
     sample = Sample()
-    mapping, arrivals = open_arrivals(config, context, max(1, min(rows, BATCH_ROWS)))
+    mapping, arrivals, share = open_arrivals(config, context, max(1, min(rows, BATCH_ROWS)))
     with closing(arrivals):
         try:
-            sample.is_whole = _read(arrivals, sample, rows)
+            seen = _read(arrivals, sample, rows)
+            sample.is_whole = seen < rows
+            if config.source.kind not in LOGGED and (part := 1.0 if sample.is_whole else share(seen)):
+                sample.events = sample.counts.total() / part
         except (MalformedRowError, RunError, UserCodeError):  # such as a malformed row: the run reports it
             sample.is_whole = False
     sample.is_calendar = mapping.clock.is_calendar
     return sample
 
 
-def _read(arrivals: Iterator[Arrivals], sample: Sample, rows: int) -> bool:
+def _read(arrivals: Iterator[Arrivals], sample: Sample, rows: int) -> int:
+    """Return how many rows were read: fewer than `rows` if there are no more."""
     seen = 0
     for part in arrivals:
         sample.add(part)
         seen += len(part) + len(part.beats.before)
         if seen >= rows:
-            return False
-    return True
+            break
+    return seen
 
 
 def _streams(config: StreamConfig, context: SourceContext, samples: Mapping[str, Sample]) -> Iterator[Stream]:
@@ -151,7 +159,14 @@ def _streams(config: StreamConfig, context: SourceContext, samples: Mapping[str,
     share = total / len(config.impl_streams)
     rates = {tag: share * (1 - unseen) * count / events for tag, count in counts.items()}
     for name in config.impl_streams:
-        yield Stream(name, tags, rates, other_rate=share * unseen, location=config.location)
+        yield Stream(
+            name,
+            tags,
+            rates,
+            other_rate=share * unseen,
+            location=config.location,
+            events=sample.events / len(config.impl_streams),
+        )
 
 
 def _seconds_per_unit(unit: TimeUnit, sample: Sample) -> float:

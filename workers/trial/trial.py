@@ -28,12 +28,15 @@ import numpy as np
 from dgs import codec
 from dgs.errors import UserCodeError
 from dgs.errors.raised import RAISED
+from dgs.errors.resources import CompileError
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
+from dgs.model.user_code import UserCode
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.semantics.sequential import merge
+from dgs.workers.protocol.folding.update_loop import ScalarLoop
 
 SECONDS = 0.2
 """Seconds for which `update` is tried."""
@@ -109,7 +112,12 @@ def _usage() -> resource.struct_rusage:
 def trial(program: Program, batches: Sequence[EventBatch]) -> Trial:
     """Return the costs of a program: measured as far as its functions return, else typical."""
     trying = _Trying(program, batches)
-    for measure in (trying.measure_update, trying.measure_columns, trying.measure_forks):
+    for measure in (
+        trying.measure_update,
+        trying.measure_columns,
+        trying.measure_compiled,
+        trying.measure_forks,
+    ):
         try:
             measure()
         except RAISED as error:
@@ -185,32 +193,59 @@ class _Trying:
         return min(1.0, median(found)) if found else 1.0
 
     def measure_columns(self) -> None:
-        """Measure the seconds per event of `update_batch`, by kind: what a batch takes longer than its first event alone.
-
-        Each begins with the state after the events so far, since a state without entries may give out nothing.
-        """
+        """Measure the seconds per event of `update_batch`, by kind."""
         update_batch = self._program.states()[0].update_batch
         if update_batch is None:
             return
         self._know(columns=TYPICAL_COLUMNS)
 
+        def fold(state: Any, batch: EventBatch, outputs: list[OutputBatch]) -> None:
+            update_batch(state, batch, BatchEmitter(batch, outputs))
+
+        for kind, each, _ in self._in_columns(fold):
+            found = {**self.costs.column_kinds, kind: each}
+            self._know(column_kinds=found, columns=max(found.values()))
+
+    def measure_compiled(self) -> None:
+        """Measure the seconds per event of a compiled `update`, by kind, if there is no `update_batch`. A kind may be interpreted."""
+        from dgs.compiled.compiled_update import CompiledUpdate
+        from dgs.compiled.loop_files import is_available
+
+        first = self._program.states()[0]
+        if first.update_batch is not None or not is_available():
+            return
+        loop = ScalarLoop(UserCode(self._program), first.update)
+        update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)
+        for kind, each, call in self._in_columns(update.fold):
+            dearest = max(call, self.costs.compiled_call if self.costs.compiled_kinds else 0.0)
+            self._know(compiled_kinds={**self.costs.compiled_kinds, kind: each}, compiled_call=dearest)
+
+    def _in_columns(
+        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any]
+    ) -> Iterator[tuple[str, float, float]]:
+        """Yield each kind with the seconds of an event, which a batch takes longer than its first one alone, and of a call.
+
+        Each begins with the state after the events so far, since a state without entries may give out nothing.
+        """
         usual = codec.encode(self._state)
 
         def seconds(batch: EventBatch, size: int) -> float:
             part, state, outputs = batch.cut(0, size), codec.decode(usual), list[OutputBatch]()
             watch = Stopwatch()
-            update_batch(state, part, BatchEmitter(part, outputs))
+            fold(state, part, outputs)
             return watch.seconds() + COLUMN_OUTPUT * sum(map(len, outputs))
 
-        found = {}
         for kind, batch in _longest_by_kind(self._batches):
             size = min(len(batch), FIRST_ROWS)
-            seconds(batch, 1)  # the first call may import modules
+            try:
+                seconds(batch, 1)  # the first call may import modules, and compiles
+            except CompileError:
+                yield kind, self.costs.event(kind), 0.0
+                continue
             while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
                 size = min(len(batch), size * GROWTH)
             alone, whole = (min(seconds(batch, count) for _ in range(REPETITIONS)) for count in (1, size))
-            found[kind] = max(LEAST_COLUMNS, (whole - alone) / (size - 1))
-            self._know(column_kinds=found, columns=max(found.values()))
+            yield kind, max(LEAST_COLUMNS, (whole - alone) / (size - 1)), alone
 
     def measure_forks(self) -> None:
         """Measure the seconds of a fork and of a join."""

@@ -38,8 +38,7 @@ def times(
 
 def _times_of(config: StreamConfig, base_dir: Path, unit: TimeUnit) -> npt.NDArray[np.int64]:
     context = SourceContext(RowsOf(config.id), unit=unit, base_dir=base_dir)
-    _, arrivals = open_arrivals(config, context, BLOCK_ROWS)
-    with closing(arrivals):
+    with closing(open_arrivals(config, context, BLOCK_ROWS).arrivals) as arrivals:
         return np.concatenate([np.empty(0, dtype=np.int64), *(part.ts for part in arrivals)])
 
 

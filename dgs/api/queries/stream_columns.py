@@ -70,8 +70,8 @@ def _first_payload(config: StreamConfig, base_dir: Path, memory: Mapping[str, An
             "payload": [config.payload] if isinstance(config.payload, str) else config.payload,
         }
     )
-    _, arrivals = open_arrivals(seen, SourceContext(program, base_dir=base_dir, memory=memory), BLOCK_ROWS)
-    with closing(arrivals):
+    context = SourceContext(program, base_dir=base_dir, memory=memory)
+    with closing(open_arrivals(seen, context, BLOCK_ROWS).arrivals) as arrivals:
         first = next((part for part in arrivals if len(part) and not part.is_unreadable), None)
     if first is None:
         raise PlanFileError(

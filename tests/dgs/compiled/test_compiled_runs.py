@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -12,6 +13,7 @@ from dgs.compiled import compiled_beside, verified_folds
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.unvectorised import without_batches
+from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.to_compile import ToCompile
 from dgs.workers.protocol.releases import Release
@@ -45,6 +47,13 @@ class Words(Inverse):
 
     def update(self, state, event, emit):
         return state
+
+
+def values_of(outputs):
+    """Return the outputs of each stream with the times of their events."""
+    return sorted(
+        (one.stream, ts, value) for one in outputs for ts, value in zip(one.ts, one.values, strict=True)
+    )
 
 
 def run(program, payload, **options):
@@ -181,11 +190,27 @@ def test_few_events_are_not_compiled(machine, monkeypatch):
     program, batch = Inverse(), batch_of(list(range(1, 400)))
     to_compile = ToCompile(program.states()[0].update, is_required=False, least=250)
     folder = Folder(program, program.states()[0], "w", compiled=to_compile)
-    for start in (0, 100, 200):
-        folder.fold(0, Release((0,), [batch.cut(start, start + 100)]))
+    for start in (0, 125):
+        folder.fold(0, Release((0,), [batch.cut(start, start + 125)]))
         assert folder.compiled_counts is None
-    folder.fold(0, Release((0,), [batch.cut(300, 399)]))
-    assert (folder.interpreted, folder.compiled_counts.compiled_events) == (300, 99)
+    folder.fold(0, Release((0,), [batch.cut(250, 399)]))
+    assert (folder.interpreted, folder.compiled_counts.compiled_events) == (250, 149)
+
+
+def test_the_loop_takes_over_in_the_middle_of_a_large_release(machine, monkeypatch):
+    monkeypatch.setattr(compiled_beside, "loop_or_none", machine)
+    program, bounds = Inverse(), replace(BOUNDS, worth_compiling=100)
+    batches = [
+        replace(batch_of(list(range(1, 400))), stream=name, rank=rank) for rank, name in enumerate("ab")
+    ]
+    to_compile = ToCompile(program.states()[0].update, is_required=False, least=100)
+    folder = Folder(program, program.states()[0], "w", bounds, to_compile)
+    release = Release((0, 1), batches, {0: (1,), 1: (0,)})
+    state, outputs = folder.fold(0, release)
+    assert 100 <= folder.interpreted < 200
+    assert folder.compiled_counts.compiled_events == len(release) - folder.interpreted
+    expected = Folder(program, program.states()[0], "w").fold(0, release)
+    assert (state, values_of(outputs)) == (expected[0], values_of(expected[1]))
 
 
 @pytest.mark.parametrize("why", [OSError("no more processes"), "frozen"])

@@ -1,5 +1,7 @@
 """Rates for the planner: exact on regular streams, harmless on broken ones."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from dgs.errors import MissingInputError, PlanFileError, UnknownColumnError
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.topology import Machine
+from dgs.workers.event_log import LogWriter
 from dgs.workers.sources import SourceContext
 from dgs.workers.sources.sampling import topology
 from tests.workers.reading import Kinds, stream
@@ -136,3 +139,19 @@ def test_calendar_times_and_bare_numbers_need_a_unit():
 def test_machines_are_passed_on():
     found = topology([], [Machine("m", 3)], SourceContext(Kinds()))
     assert found.machines == (Machine("m", 3),)
+
+
+def test_the_number_of_events_is_known_from_the_rows_of_the_source():
+    items = [(VALUE, row, None) for row in range(300)]
+    assert one(stream(), items).events == 300
+    assert one(stream(), items, rows=10).events == 300
+    assert [part.events for part in streams(stream(split=3), memory={"data": items})] == [100] * 3
+
+
+def test_the_number_of_events_of_a_generator_or_a_log_is_not_known(tmp_path):
+    endless = {"generator": {"ref": "itertools:count"}}
+    (found,) = streams(stream(source=endless), base_dir=tmp_path)
+    assert found.events == math.inf
+    LogWriter(tmp_path / "log", "s", "w").append(0, {"ts": [9_000]})
+    (found,) = streams(stream(source={"log": {"path": "log"}}), base_dir=tmp_path)
+    assert found.events == math.inf

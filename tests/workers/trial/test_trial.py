@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
@@ -96,3 +98,30 @@ def test_an_error_of_user_code_is_said_without_its_traceback():
         trace="Traceback ...", function="read", program="P", error="ValueError: no", where=""
     )
     assert sentence_of(error) == "read of program P raised ValueError: no"
+
+
+class Plain(Program):
+    """Its values are compiled, its texts are not."""
+
+    kinds = ("n", "text")
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if event.tag.kind == "n":
+            return state + event.payload
+        return state + len(f"{event.payload}")
+
+
+def test_an_update_that_is_compiled_is_tried_so():
+    pytest.importorskip("llvmlite")
+    costs = trial(Plain(), [numbers(2000)]).costs
+    assert costs.compiled("n") < 0.2 * costs.event("n")
+    assert 0 < costs.compiled_call < 0.1
+
+
+def test_an_update_that_is_not_compiled_costs_what_the_interpreter_needs():
+    costs = trial(Plain(), [numbers(200, "text")]).costs
+    assert costs.compiled("text") in (None, costs.event("text"))
+    assert trial(Summing(), [numbers(200)]).costs.compiled_kinds == {}

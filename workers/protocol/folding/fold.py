@@ -79,6 +79,7 @@ class Folder:
         self._made: MadeLoops | None = None
         self._cheaper: CheaperWay | None = None
         self._to_compile = compiled
+        self._waits = self._may_wait = compiled is not None and self._columns is None
         if compiled is not None and compiled.is_required:
             self._compile(compiled)
 
@@ -106,18 +107,36 @@ class Folder:
         return self._loop.events
 
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
-        """Return the state after the release and the outputs."""
+        """Return the state after the release and the outputs.
+
+        What is interpreted until its loop is ready is folded in pieces, so that the loop has the rest of a large release.
+        """
         outputs: list[OutputBatch] = []
-        self._compile_in_time()
+        rest: Release | None = release
+        while rest is not None:
+            self._compile_in_time()
+            before = self._loop.events
+            most = (
+                self._bounds.worth_compiling if self._to_compile is None else self._to_compile.least - before
+            )
+            piece, rest = (
+                rest.cut(max(1, most // len(rest.lanes))) if self._waits and rest.lanes else (rest, None)
+            )
+            state = self._fold_piece(state, piece, outputs)
+            self._waits = self._may_wait and self._loop.events - before == len(piece)
+        return state, outputs
+
+    def _fold_piece(self, state: State, release: Release, outputs: list[OutputBatch]) -> State:
+        """Return the state after events that are folded at once; add their outputs."""
         if self._windows is not None and (split := self._windows.split(release)) is not None:
-            return self._windows.fold(state, *split, outputs), outputs
+            return self._windows.fold(state, *split, outputs)
         if self._cheaper is None or (choice := self._choice(len(release))) is True:
-            return self._fold_release(state, release, outputs, self._compiled), outputs
+            return self._fold_release(state, release, outputs, self._compiled)
         if choice is False:
-            return self._fold_release(state, release, outputs, None), outputs
+            return self._fold_release(state, release, outputs, None)
         return self._measured(
             len(release), lambda compiled: self._fold_release(state, release, outputs, compiled)
-        ), outputs
+        )
 
     def _choice(self, count: int) -> bool | None:
         """Return whether `count` events are folded by machine code, if `update` is compiled. None: both ways are to be measured."""
