@@ -1,7 +1,8 @@
 """The `cost` optimizer: it proposes many tag trees, from which the plan with the fastest prediction is chosen.
 
 The greedy tree, which depends on rates alone, is one proposal. Others have fewer leaves, another order of removal, or rare tags
-lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best; small programs get random trees, too.
+lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best; small programs get all trees
+or random ones, too.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.planner.optimizers.atoms import Atom
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from dgs.model.program import Program
 from dgs.planner.optimizers.atoms import Atom
+from dgs.planner.optimizers.exhaustive import count_trees, unbounded
 from dgs.planner.optimizers.graph import Components, DependenceGraph
 from dgs.planner.optimizers.greedy import by_degree, greedy_tree, tree_of_removals
 from dgs.planner.optimizers.random_trees import random_tree
@@ -30,8 +32,11 @@ ALL_COUNTS = 4
 MANY_ATOMS = 2000
 """Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second."""
 
+FEW_TREES = 400
+"""Where there are no more trees than these, all are tried, which takes about a tenth of a second."""
+
 FEW_ATOMS, RANDOM_TREES = 12, 40
-"""Up to so many atoms, so many random trees are tried, too: state types may allow none of the others."""
+"""Up to so many atoms, so many random trees are tried instead: state types may allow none of the others."""
 
 MOST_WORK = 200_000
 """The number of atoms after which lowering ends, since deep trees have many subtrees."""
@@ -49,10 +54,19 @@ def proposals(
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
             yield bound_fan_out(merge_leaves(tree, count), max_fan_out)
-    for seed in range(RANDOM_TREES if len(graph.atoms) <= FEW_ATOMS else 0):
-        tree = random_tree(graph, seed=seed, max_leaves=max_leaves, max_fan_out=max_fan_out)
-        if tree.children:
-            yield bound_fan_out(merge_leaves(one_sided(tree, program), max_leaves), max_fan_out)
+    for tree in _others(graph, max_leaves=max_leaves, max_fan_out=max_fan_out):
+        shaped = bound_fan_out(merge_leaves(one_sided(tree, program), max_leaves), max_fan_out)
+        if shaped.children:
+            yield shaped
+
+
+def _others(graph: DependenceGraph, *, max_leaves: int, max_fan_out: int) -> Iterator[TagTree]:
+    """Yield all trees if they are few, else random ones if there are few atoms."""
+    if count_trees(graph) <= FEW_TREES:
+        yield from unbounded(graph)
+    elif len(graph.atoms) <= FEW_ATOMS:
+        for seed in range(RANDOM_TREES):
+            yield random_tree(graph, seed=seed, max_leaves=max_leaves, max_fan_out=max_fan_out)
 
 
 def _by_gain(graph: DependenceGraph) -> list[int]:

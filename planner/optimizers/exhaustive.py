@@ -39,6 +39,11 @@ def all_trees(graph: DependenceGraph) -> Iterator[TagTree]:
             "it is for small programs. Use the optimizer cost"
         )
         raise UsageError(message=message)
+    yield from unbounded(graph)
+
+
+def unbounded(graph: DependenceGraph) -> Iterator[TagTree]:
+    """Yield the same trees, however many there are."""
 
     def trees(inside: tuple[int, ...]) -> Iterator[TagTree]:
         yield leaf(graph.atoms[i] for i in inside)
