@@ -66,17 +66,26 @@ class Sample:
         self.earliest = min(self.earliest, int(arrivals.ts.min()))
         self.latest = max(self.latest, int(arrivals.ts.max()))
 
-    def total_rate(self, seconds_per_unit: float, all_samples: Iterable[Sample]) -> float:
-        """Return events per second of event time. If all have the same time, they count for the time of all samples together.
+    def period(self) -> float:
+        """Return the units of time for which the stream has events, estimated where the sample has a part of them."""
+        seen = self.counts.total()
+        if seen < 2:  # noqa: PLR2004
+            return 0.0
+        events = self.events if math.isfinite(self.events) else seen
+        return (self.latest - self.earliest) * events / (seen - 1)
 
-        If that is no time, their number.
+    def total_rate(self, seconds_per_unit: float, all_samples: Iterable[Sample]) -> float:
+        """Return events per second of event time: over the whole job, or over the sample where nobody knows how many events there are.
+
+        If no time passes, return their number.
         """
-        events, units = self.counts.total(), self.latest - self.earliest
-        if events and units > 0:
-            return (events - 1) / (units * seconds_per_unit)
-        known = [sample for sample in all_samples if sample.counts]
-        units = max(s.latest for s in known) - min(s.earliest for s in known) if known else 0
-        return events / (units * seconds_per_unit) if units else float(events)
+        units, events = self.period(), float(self.counts.total())
+        if math.isfinite(self.events) or not units:
+            known = [sample for sample in all_samples if sample.counts]
+            ends = [sample.earliest + sample.period() for sample in known]
+            units = max(ends) - min(sample.earliest for sample in known) if known else 0.0
+            events = self.events if math.isfinite(self.events) else events
+        return events / (units * seconds_per_unit) if units else events
 
     def unseen(self) -> float:
         """Return the share of events with tags that the sample does not have (Good-Turing: the share of tags seen once).

@@ -130,7 +130,7 @@ def test_tag_that_no_worker_owns(golden, project, edit):
         "    tags: {kind: value}\n    source: {csv: {path: left.csv}}",
         "    tags: {kind: {column: kind}, kinds: [value]}\n    source: {csv: {path: left.csv}}",
     )
-    (project / "left.csv").write_text("ts,kind,amount\n1,value,1\n2,barrier,10\n")
+    (project / "left.csv").write_text("ts,kind,amount\n1,value,1\n2,barrier,10\n3,value,1\n4,value,1\n")
     golden("unowned_tag", 5)
 
 
