@@ -48,6 +48,11 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     because = _clause(plans[best], predicted[best])
     if against != best:
         because += f"; {_clause(plans[against], predicted[against])}, where {predicted[against].limit}"
+    if topology.hosts == 1 and (
+        several := best or against
+    ):  # costs are not measured: only ratios mean something
+        ratio = predicted[several].throughput / one
+        because = f"{_workers(plans[several])}: {ratio:.2g} times as fast as one worker, where {predicted[several].limit}"
     return replace(plans[best], because=because)
 
 
@@ -94,8 +99,11 @@ def _with_late_keys(stream: Stream) -> Stream:
 
 
 def _clause(plan: Plan, prediction: Prediction) -> str:
-    workers = "one worker" if len(plan) == 1 else f"{len(plan)} workers"
-    return f"{workers}: {rate(prediction.throughput)}"
+    return f"{_workers(plan)}: {rate(prediction.throughput)}"
+
+
+def _workers(plan: Plan) -> str:
+    return "one worker" if len(plan) == 1 else f"{len(plan)} workers"
 
 
 def rate(events: float) -> str:
