@@ -45,15 +45,22 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
         (i for i in range(len(plans)) if i and i != best), key=lambda i: predicted[i].throughput, default=0
     )
     against = other if best == 0 else 0
-    because = _clause(plans[best], predicted[best])
-    if against != best:
-        because += f"; {_clause(plans[against], predicted[against])}, where {predicted[against].limit}"
-    if topology.hosts == 1 and (
-        several := best or against
-    ):  # costs are not measured: only ratios mean something
-        ratio = predicted[several].throughput / one
-        because = f"{_workers(plans[several])}: {ratio:.2g} times as fast as one worker, where {predicted[several].limit}"
-    return replace(plans[best], because=because)
+    reason = _reason if topology.hosts > 1 else _reason_alone
+    return replace(plans[best], because=reason(plans, predicted, best, against))
+
+
+def _reason(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, against: int) -> str:
+    clauses = [
+        f"{_workers(plans[i])}: {rate(predicted[i].throughput)}" for i in dict.fromkeys((best, against))
+    ]
+    return "; ".join(clauses) + (f", where {predicted[against].limit}" if against != best else "")
+
+
+def _reason_alone(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, against: int) -> str:
+    """In one process costs are not measured, so only ratios mean something."""
+    several = best or against
+    ratio = predicted[several].throughput / predicted[0].throughput
+    return f"{_workers(plans[several])}: {ratio:.2g} times as fast as one worker, where {predicted[several].limit}"
 
 
 def _ready_for_late_keys(
@@ -96,10 +103,6 @@ def _with_late_keys(stream: Stream) -> Stream:
         return stream
     rates = {tag: (1 - LATE) * total / known * rate for tag, rate in stream.rates.items()}
     return replace(stream, rates=rates, other_rate=LATE * total)
-
-
-def _clause(plan: Plan, prediction: Prediction) -> str:
-    return f"{_workers(plan)}: {rate(prediction.throughput)}"
 
 
 def _workers(plan: Plan) -> str:
