@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from dgs.errors import DgsError
+from dgs.errors import InternalError
 from dgs.errors.raised import RAISED, is_ours, summary, user_lines
 from dgs.flow.building import Builder, Edge
 from dgs.flow.clock import Clock
@@ -94,10 +94,8 @@ class Flow:
         except FlowError as error:
             builder.mistakes += [Mistake(**one) for one in error.facts["mistakes"]]
             cause = error
-        except DgsError:
-            raise
         except RAISED as error:
-            if is_ours(error):
+            if is_ours(error) or isinstance(error, InternalError):
                 raise
             builder.mistakes.append(self._raised(error))
             cause = error

@@ -117,15 +117,16 @@ class Demands:
         over, clock = getattr(node.step, "over", None), self.graph.clock
         if isinstance(over, CountWindow):
             self._check_lengths(node, over.size, over.slide, over)
-        if not isinstance(over, TimeWindow):
+        if not isinstance(over, TimeWindow) or not isinstance(node.step, steps.Aggregate):
             return
         size = ticks_of(over.size)
         period = clock.ticks if isinstance(clock, Every) else 0
-        slide = period if over.slide is None else ticks_of(over.slide)
+        slide = (period or size) if over.slide is None else ticks_of(over.slide)
+        is_window = self._check_lengths(node, size, slide, over)
         if not isinstance(clock, Every):
             self.add("F07", node, "a window of time needs a clock of equal blocks", expected="clock=every(...)",
                      found=str(clock or "no clock"), fix="Give the flow clock=every(...)")  # fmt: skip
-        elif period and self._check_lengths(node, size, slide, over):
+        elif period and is_window:
             self._check_multiples(node, fact, clock, [length for length in (size, slide) if length])
 
     def _check_lengths(self, node: Node, size: int | None, slide: int | None, over: Any) -> bool:
@@ -296,6 +297,9 @@ class Demands:
     def field(self, node: Node, name: Any, value: Any) -> Any:
         """Return the type of a field of the values; add a mistake if they have none of that name."""
         known = fields_of(value)
+        if is_no_record(value) and not (value in (str, bytes) and isinstance(name, int)):
+            self.add("F04", node, f"the values have no field {name!r}", expected="records", found=shown_type(value),
+                     fix="Use a function of (key, value), or correct the type of the values")  # fmt: skip
         if known is None or not isinstance(name, str):
             return Any
         if name not in known:

@@ -1,7 +1,7 @@
 """The greatest few values, and the latest one: of records by one of their fields, or of ordered values.
 
-Records with equal fields are ordered by their whole content, so that the result does not depend on their arrival. NaN is
-greater than anything, and must not be lost.
+Records with equal fields, and equal values such as 1 and 1.0, are ordered by their codec bytes, so that the result does not depend on
+their arrival. NaN is greater than anything, and must not be lost.
 
 >>> Top(2).fold([3, 1, 5, 4])
 [5, 4]
@@ -25,7 +25,7 @@ from dgs.monoids.contract import Cuts, field_of, windows_by_fold
 
 
 class Top:
-    """The greatest `count` values, greatest first; records by their field `by`. Of equal values, such as 1 and 1.0, either may be kept."""
+    """The greatest `count` values, greatest first; records by their field `by`."""
 
     def __init__(self, count: int, *, by: str | None = None) -> None:
         if count < 1:
@@ -68,7 +68,7 @@ class Top:
         return list(state)
 
     def _rank(self, value: Any) -> Any:
-        return _rank(value) if self.by is None else _rank_of_record(value, self.by)
+        return (*_rank(value), _Bytes(value)) if self.by is None else _rank_of_record(value, self.by)
 
 
 class Latest:
@@ -125,7 +125,10 @@ class _Bytes:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bytes) and codec.encode(self.value) == codec.encode(other.value)
+        is_same = isinstance(other, _Bytes) and self.value is other.value
+        return is_same or (
+            isinstance(other, _Bytes) and codec.encode(self.value) == codec.encode(other.value)
+        )
 
     def __lt__(self, other: _Bytes) -> bool:
         return codec.encode(self.value) < codec.encode(other.value)

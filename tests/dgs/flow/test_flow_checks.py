@@ -21,7 +21,7 @@ from dgs.flow import (
     tumbling,
 )
 from dgs.flow.panes import TimeWindow
-from dgs.monoids import COUNT, SUM, AllOf
+from dgs.monoids import COUNT, SUM, AllOf, Top
 
 HIT = dgs.kind("hit", key=str)
 
@@ -409,3 +409,25 @@ def test_arguments_without_a_value_are_a_mistake_with_a_remedy():
     made = flow()(lambda a, *, size: a)
     with pytest.raises(FlowError, match=r"missing a required argument: 'size' .*\n.*bind\(...\) or `args:`"):
         made.types()
+
+
+def test_mistakes_of_windows_and_fields_are_found_beside_a_wrong_clock():
+    @flow(clock=every(1.5))
+    def wrong(numbers: int):
+        counts = numbers.filter_by("kind", 1).key_by("a", "b").aggregate(COUNT, over=tumbling(-3))
+        return counts.fold(lambda last, n: n, 0, over=tumbling("2s")).aggregate(COUNT, over=sliding(4, 0))
+
+    with pytest.raises(FlowError) as caught:
+        wrong.types()
+    assert caught.value.codes == ["W01", "F04", "F04", "F04", "W01", "W01", "W01"]
+
+
+def test_what_a_monoid_refuses_is_a_mistake_with_its_place_beside_others():
+    @flow(clock=every(10, origin="x"))
+    def wrong(numbers):
+        return numbers.aggregate(Top(0))
+
+    with pytest.raises(FlowError) as caught:
+        wrong.types()
+    assert caught.value.codes == ["F12", "W01"]
+    assert "give a count of at least 1    test_flow_checks.py:" in str(caught.value)

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
@@ -253,6 +254,13 @@ def test_top_takes_nan_for_the_greatest():
     found = Top(2).fold(np.array([1.0, math.nan, 5.0, 2.0]))
     assert math.isnan(found[0])
     assert found[1] == 5.0
+
+
+@pytest.mark.parametrize("equal", [[1, 1.0, True], [0.0, -0.0, 0], [(1, 2.0), (1.0, 2)]], ids=str)
+def test_which_of_equal_values_are_the_top_does_not_depend_on_the_order(equal):
+    orders = [[*order] for order in permutations(equal)]
+    assert len({codec.encode(folded(Top(2), order)) for order in orders}) == 1
+    assert len({codec.encode(Top(2).fold(order)) for order in orders}) == 1
 
 
 @given(st.permutations([{"ts": 1, "n": 9}, {"ts": 4, "n": 1}, {"ts": 4, "n": 2}]))
