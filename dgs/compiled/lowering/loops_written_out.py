@@ -113,6 +113,14 @@ def _with(node: Any, name: str, item: ast.expr) -> Any:
         return node
     if isinstance(node, ast.Name) and node.id == name:
         return item
+    if isinstance(node, ast.GeneratorExp) and name in map(
+        ast.unparse, (one.target for one in node.generators)
+    ):
+        first, *others = (
+            node.generators
+        )  # the name is another one inside, but not in what is gone through first
+        within = ast.comprehension(first.target, _with(first.iter, name, item), first.ifs, first.is_async)
+        return ast.copy_location(ast.GeneratorExp(node.elt, [within, *others]), node)
     return ast.copy_location(
         type(node)(**{field: _with(one, name, item) for field, one in ast.iter_fields(node)}), node
     )

@@ -237,6 +237,15 @@ class P(dgs.Program):
             emit(True)
         return (state[1], state[2], event.payload["x"])
 """,
+    "generators with one name": """
+class P(dgs.Program):
+    def init(self):
+        return 0
+    def update(self, state, event, emit):
+        x = event.payload["x"]
+        emit(max(max(v * 2 for v in (v, x & 7)) for v in (1, x & 3)))
+        return 3 if any(all(v < x for v in (v, 3)) for v in (x, 2)) else 5
+""",
     "kind and key": """
 class P(dgs.Program):
     def init(self):

@@ -188,6 +188,29 @@ def test_generator_that_is_no_function_is_refused_at_once(tmp_path, generators, 
         opened(generators(name), base_dir=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("parts", "counted"),
+    [
+        ({"payload": np.arange(2)}, "2 payloads"),
+        ({"payload": [1, 2, 3, 4]}, "4 payloads"),
+        ({"payload": {"a": np.arange(3), "b": np.arange(1)}}, "1 payloads"),
+        ({"payload": 5}, "1 payloads"),
+        ({"codes": [0, 1]}, "2 codes"),
+    ],
+)
+def test_a_batch_whose_parts_differ_in_length_is_refused(parts, counted):
+    """Machine code would read what is behind them."""
+    batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3], **parts)
+    with pytest.raises(MalformedRowError, match=f"an EventBatch of 3 events with {counted}"):
+        events(stream(), [batch])
+
+
+def test_a_code_beyond_the_tags_of_a_batch_with_payloads_names_its_row():
+    batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2], codes=[0, 2], payload=np.arange(2))
+    with pytest.raises(MalformedRowError, match="code 2 is not one of the 2 tags"):
+        events(stream(), [batch])
+
+
 @pytest.mark.parametrize("code", [-1, 2])
 def test_a_code_that_is_none_of_the_tags_of_its_batch_names_its_row(code):
     batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3], codes=[0, 1, code])

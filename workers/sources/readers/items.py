@@ -16,7 +16,7 @@ import numpy as np
 
 from dgs.errors import MalformedRowError
 from dgs.model import columns
-from dgs.model.columns import as_column
+from dgs.model.columns import Column, as_column
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import Heartbeat
 from dgs.model.tags import Tag
@@ -76,6 +76,7 @@ class ItemsReader:
 
     def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
         if isinstance(item, EventBatch):
+            self._check_lengths(item)
             skipped = self._skipped(len(item))
             for start in range(skipped, len(item), self._batch_rows):
                 yield from self._batch(item.cut(start, min(start + self._batch_rows, len(item))))
@@ -97,6 +98,16 @@ class ItemsReader:
         if skipped < count or not skipped:
             yield RawRows(self._row, count - skipped, named, self._where)
             self._row += count - skipped
+
+    def _check_lengths(self, batch: EventBatch) -> None:
+        """Raise MalformedRowError unless a batch has as many payloads and codes as times: machine code would read what is behind them."""
+        parts = (("times", batch.ts), ("payloads", batch.payload), ("codes", batch.codes))
+        for count, what in ((count, what) for what, one in parts for count in _lengths(one)):
+            if count != len(batch):
+                problem = f"{self._where} holds an EventBatch of {len(batch)} events with {count} {what}"
+                raise self._malformed(0, problem)
+        if batch.ts.ndim != 1:
+            raise self._malformed(0, f"{self._where} holds an EventBatch whose times are no row of numbers")
 
     def _skipped(self, count: int) -> int:
         """Return how many of the next `count` rows are not needed; count them as read."""
@@ -135,7 +146,7 @@ class ItemsReader:
                 yield from self._batch(batch.cut(0, len(batch) // 2))
                 yield from self._batch(batch.cut(len(batch) // 2, len(batch)))
             else:
-                yield self._refused(error, columns.to_list(batch.payload or []))
+                yield self._refused(error, [] if batch.payload is None else columns.to_list(batch.payload))
         else:
             self._row += len(batch)
             yield arrivals
@@ -206,3 +217,12 @@ class ItemsReader:
 
     def _malformed(self, index: int, problem: str) -> MalformedRowError:
         return MalformedRowError(stream=self._mapping.stream, row=self._row + index, problem=problem)
+
+
+def _lengths(column: Column) -> Iterator[int]:
+    """Yield the lengths of the columns that a column consists of."""
+    if isinstance(column, dict):
+        for part in column.values():
+            yield from _lengths(part)
+    elif column is not None:
+        yield len(column) if hasattr(column, "__len__") else 1  # such as a number: it is no column
