@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+MANY = int(os.environ.get("RANDOM_FLOWS", "100_000"))
+"""The random cases of each property under `make test-all`."""
+
+EXPLORES = settings.get_current_profile_name() == "exploring"
+FIRST = random.randrange(10**6, 10**9) if EXPLORES else 1000
+"""The first seed of these: another one every time under `make test-all`."""
+
+
+def seeds(few: int, *, share: int = 1) -> pytest.MarkDecorator:
+    """Give a property `seeds`: the first few; slow, as many as `MANY` says, or a share of them."""
+    many = pytest.param(range(FIRST, FIRST + MANY // share), marks=pytest.mark.slow, id="many")
+    return pytest.mark.parametrize("seeds", [pytest.param(range(few), id="few"), many])
 
 
 def rest_is_slow(

@@ -1,23 +1,15 @@
 """Theorems as properties of random flows: what a flow compiles to gives what it means, under any ticks and any plan.
 
-The slow tests try `RANDOM_FLOWS` flows, a twentieth of them with faults; in the profile `exploring` others every time. A failure names its seed.
+The slow tests try 100,000 flows, or as many as `RANDOM_FLOWS` says, half of them with faults. A failure names its seed.
 """
 
-import os
 import random
 from contextlib import contextmanager
-
-import pytest
-from hypothesis import settings
 
 from dgs.flow.flow_program import FINAL
 from dgs.testing import run_plans, simulate
 from tests.dgs.flow import flows
-
-COUNT = int(os.environ.get("RANDOM_FLOWS", "100_000"))
-FIRST = (
-    random.randrange(10**6, 10**9) if settings.get_current_profile_name() == "exploring" else 600
-)  # 0 to 600: always
+from tests.selection import seeds
 
 
 def values(run):
@@ -33,14 +25,10 @@ def check(seed):
     assert values(case.run()) == case.means(), f"seed {seed}"
 
 
-def test_corollary_4_4_compiled_program_gives_what_the_flow_means():
-    for seed in range(600):
-        check(seed)
-
-
-@pytest.mark.slow
-def test_corollary_4_4_at_full_size():
-    for seed in range(FIRST, FIRST + COUNT):
+@seeds(600)
+def test_corollary_4_4_deployment(seeds):
+    """The compiled program gives what the flow means."""
+    for seed in seeds:
         check(seed)
 
 
@@ -57,8 +45,9 @@ def test_a_tick_before_an_item_of_an_open_block_does_not_pass_the_block():
     assert values(case.run()) == case.means()
 
 
-def test_ticks_do_not_matter():
-    for seed in range(120):
+@seeds(120)
+def test_ticks_do_not_matter(seeds):
+    for seed in seeds:
         case, r = flows.case(seed), random.Random(seed)
         many = sorted({*case.ticks, *(t for t in range(-20, 250) if r.random() < 0.3), FINAL})
         one, other = case.run([FINAL]), case.run(many)
@@ -77,40 +66,24 @@ def named(seed):
         raise
 
 
-def plans(seeds, count):
+@seeds(40, share=30)
+def test_corollary_4_4_under_random_plans(seeds):
     for seed in seeds:
         case = flows.case(seed)
         if any(case.inputs.values()):
             streams = {name: rows for name, rows in case.streams().items() if rows}
             with named(seed):
-                run_plans(case.made.program, streams, count, seed=seed)
+                run_plans(case.made.program, streams, 2 if len(seeds) < 100 else 4, seed=seed)
 
 
-def test_corollary_4_4_under_random_plans():
-    plans(range(40), 2)
-
-
-@pytest.mark.slow
-def test_corollary_4_4_under_random_plans_at_full_size():
-    plans(range(FIRST, FIRST + COUNT // 30), 4)
-
-
-def faulty(seeds):
+@seeds(15, share=2)
+def test_random_flows_survive_faults(seeds):
     for seed in seeds:
         case = flows.case(seed)
         if any(case.inputs.values()):
             streams = {name: rows for name, rows in case.streams().items() if rows}
             with named(seed):
                 simulate(case.made.program, streams, seeds=[seed], faults="crash,disk,network,user")
-
-
-def test_random_flows_survive_faults():
-    faulty(range(15))
-
-
-@pytest.mark.slow
-def test_random_flows_survive_faults_at_full_size():
-    faulty(range(FIRST, FIRST + COUNT // 20))
 
 
 def test_flows_are_of_every_shape():
