@@ -124,7 +124,7 @@ class Choice(Section):
     @property
     def kind(self) -> str:
         """The given key, such as `csv`."""
-        return next(name for name, value in self if value is not None)
+        return next(name for name, value in vars(self).items() if value is not None)
 
     @property
     def details(self) -> Any:

@@ -78,8 +78,12 @@ class Meter(NoMeter):
 
     def enter(self, part: int) -> int:
         """Note that the worker begins a part of its work; return the part that it was in."""
-        self._pass()
-        before, self._part = self._part, part
+        before, now = (
+            self._part,
+            self._clock(),
+        )  # no further call: this happens several times a synchronisation
+        self._account[before] += now - self._last
+        self._last, self._part = now, part
         return before
 
     def rest(self) -> None:

@@ -41,10 +41,12 @@ class ProgramLine(NamedTuple):
 class ProgramLines:
     """The lines of one host. One thread may take what others say. `is_alone`: only what is said by the thread that calls the program.
 
-    `clock`: seconds since 1970.
+    `clock`: seconds since 1970. `takes_prints`: False if nobody will read them, which leaves stdout and stderr alone.
     """
 
-    def __init__(self, *, clock: Callable[[], float], is_alone: bool = False) -> None:
+    def __init__(
+        self, *, clock: Callable[[], float], is_alone: bool = False, takes_prints: bool = True
+    ) -> None:
         self._is_alone, self._clock = is_alone, clock
         self._machine = socket.gethostname()
         self._lock = threading.RLock()
@@ -52,7 +54,7 @@ class ProgramLines:
         self._second = self._count = self._left_out = 0
         self._echoes = False
         self._thread: int | None = None  # that calls the program now
-        self._streams = {name: _Taken(name, self) for name in ("stdout", "stderr")}
+        self._streams = {name: _Taken(name, self) for name in ("stdout", "stderr") if takes_prints}
 
     def take(self) -> list[ProgramLine]:
         """Remove and return the lines so far."""

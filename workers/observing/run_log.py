@@ -81,6 +81,8 @@ class RunLog:
             self._file.close()
 
     def _note(self, level: int, text: str, *, is_notice: bool = False) -> None:
+        if self._file is None and not self._logger.isEnabledFor(level):
+            return
         about = {"run_name": self._name, "is_notice": is_notice}
         record = self._logger.makeRecord("dgs.run", level, __file__, 0, masked(text), (), None, extra=about)
         self._write(record)

@@ -100,16 +100,19 @@ class Story:
         if isinstance(message, JoinAnswer):
             if worker != self._round or message.number != self._number:
                 self._number = message.number
-                self._begin_round(worker, ("answers", worker, message.number, len(message.states)))
-            self._names.append(message.child)
+                brief = ("answers", worker, message.number, len(message.states))
+                self._begin_round(worker, message.child, brief)
+            else:
+                self._names.append(message.child)
             return
         about = kind if kind is ForkedState else message
         if about is not self._round:
-            self._begin_round(about, _brief(message))
-        self._names.append(worker)
+            self._begin_round(about, worker, _brief(message))
+        else:
+            self._names.append(worker)
 
-    def _begin_round(self, about: Any, brief: Brief) -> None:
-        self._round, self._names = about, []
+    def _begin_round(self, about: Any, name: str, brief: Brief) -> None:
+        self._round, self._names = about, [name]
         self.log.append((self, self._now, self._names, brief))
 
     def gives(self, worker: str, effect: OutputBatch | Skipped | EpochClosed | Snapshot) -> None:
@@ -120,18 +123,19 @@ class Story:
             brief = ("skips", effect.event.stream, _span(effect.event.ts))
         else:
             brief = ("shows" if isinstance(effect, Snapshot) else "closes", effect.epoch)
-        self._note((worker,), brief)
+        self._round = None
+        self.log.append((self, self._now, (worker,), brief))
 
 
 def _brief(message: Message) -> Brief:
     """Return the note of a message, in numbers and names."""
+    if isinstance(message, Events):
+        return "events", message.lane, _span(message.batch.ts)
     if isinstance(message, JoinRequest):
         span = None if message.keys is None else _span(message.keys.ts)
         return "requests", message.number, message.lane, span, message.epoch
     if isinstance(message, ForkedState):
         return ("parts",)
-    if isinstance(message, Events):
-        return "events", message.lane, _span(message.batch.ts)
     if isinstance(message, JoinAnswer):
         return "answers", message.child, message.number, len(message.states)
     if isinstance(message, Prepare | Prepared):

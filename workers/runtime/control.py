@@ -106,6 +106,7 @@ class Control:
         self._directory = directory
         self._clock = clock
         self._next_look = 0.0
+        self._listens = False
         self._signal: ControlRequest | None = None
         self._waiting: ControlRequest | None = None
 
@@ -140,6 +141,7 @@ class Control:
             signal.setitimer(signal.ITIMER_REAL, patience)
 
         alarm = signal.getsignal(signal.SIGALRM)
+        self._listens = True
         with handled(note) as restore:
             try:
                 yield
@@ -160,6 +162,11 @@ class Control:
         if waiting is not None and waiting.action == "stop":
             return True
         return self._directory is not None and any(self._directory.glob("request-*.stop"))
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether a request can come: there is a directory for it, or signals are listened to."""
+        return self._directory is not None or self._listens
 
     @property
     def is_signalled(self) -> bool:

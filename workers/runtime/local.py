@@ -33,9 +33,12 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     """Run one generation in this process."""
     job = deployment.job
     overdue = OverdueStop(session.control.is_to_stop, patience=job.runtime.stop_timeout / SECOND + STOP_GRACE)
-    lines = ProgramLines(clock=process.now, is_alone=True)
-    with overdue.watching(), ExitStack() as taken:
-        if session.log.path is not None:
+    is_kept = session.log.path is not None
+    lines = ProgramLines(clock=process.now, is_alone=True, takes_prints=is_kept)
+    with ExitStack() as taken:
+        if session.control.can_be_asked:
+            taken.enter_context(overdue.watching())
+        if is_kept:
             taken.enter_context(lines.logs())
             taken.callback(lambda: _note(session, lines.close()))
         with overdue.work(), lines.prints():

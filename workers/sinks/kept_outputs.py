@@ -137,10 +137,11 @@ class HeldOutputs:
 
     def add(self, number: int, one: OutputBatch) -> None:
         """Let an output of an epoch wait."""
-        if number not in self._epochs:
-            self._epochs[number] = KeptOutputs(bound=self._bound, directory=self._directory)
-        epoch = self._epochs[number]
-        epoch.append(one, others=self.bytes_in_memory - epoch.bytes_in_memory)
+        epoch = self._epochs.get(number)
+        if epoch is None:
+            epoch = self._epochs[number] = KeptOutputs(bound=self._bound, directory=self._directory)
+        others = self.bytes_in_memory - epoch.bytes_in_memory if len(self._epochs) > 1 else 0
+        epoch.append(one, others=others)
 
     def take(self, number: int) -> KeptOutputs:
         """Remove and return the outputs of an epoch, in the order in which they came."""

@@ -123,3 +123,10 @@ def test_levels_that_the_caller_has_set_stay():
         logging.getLogger("fraud").info("not wanted")
         logging.getLogger("fraud").error("wanted")
     assert texts(lines.take()) == ["wanted"]
+
+
+def test_prints_that_nobody_reads_leave_stdout_alone():
+    lines, before = ProgramLines(clock=time.monotonic, takes_prints=False), sys.stdout
+    with lines.prints():
+        assert sys.stdout is before
+    assert lines.close() == []

@@ -88,3 +88,11 @@ def test_request_that_cannot_be_posted_says_where(tmp_path):
     (tmp_path / "control").write_text("a file")
     with pytest.raises(OutputUnwritableError, match="control"):
         post(tmp_path / "control", ControlRequest("stop"))
+
+
+def test_no_request_can_come_without_a_directory_and_signals(tmp_path):
+    alone = Control(None)
+    assert not alone.can_be_asked
+    assert Control(tmp_path).can_be_asked
+    with alone.listening(patience=1.0):
+        assert alone.can_be_asked
