@@ -240,7 +240,14 @@ def _executed(launch: Launch) -> Run:
 
 
 def _tree(plan: Any) -> Plan | None:
-    return None if plan is None or isinstance(plan, (str, os.PathLike, Mapping)) else plan
+    from dgs.planner.plan import Plan
+
+    if plan is None or isinstance(plan, (str, os.PathLike, Mapping)):
+        return None
+    if not isinstance(plan, Plan):
+        message = f"plan={plan!r} is of type {type(plan).__name__}: give a Plan, its data or a file with a `plan:` section"
+        raise UsageError(message=message)
+    return plan
 
 
 def overrides(
@@ -265,6 +272,9 @@ def overrides(
         if value is not None and not isinstance(value, (Mapping, kinds)):
             right = f"a dictionary{' or a name' * (kinds is str)}"
             raise UsageError(message=f"{name}={value!r} is of type {type(value).__name__}: give {right}")
+    for path in settings or {}:
+        if not isinstance(path, str):
+            raise UsageError(message=f"settings={settings!r}: {path!r} is no path such as 'runtime.linger'")
     given = {path: Given(value, f"settings[{path!r}]") for path, value in (settings or {}).items()}
     for name, short, section in (("runtime", "kind", runtime), ("optimizer", "name", optimizer)):
         fields = {short: section} if isinstance(section, str) else section or {}

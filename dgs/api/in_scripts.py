@@ -1,4 +1,4 @@
-"""Errors and interrupts in scripts and notebooks: the traceback shows the user's own frames, and says how to go on.
+"""Calls in scripts and notebooks: wrong arguments are refused; a traceback shows the user's own frames, and says how to go on.
 
 The frames of dgs between the user's call and an error say nothing to the user. They are folded to a note; the environment variable
 DGS_DEBUG shows them. Bugs in dgs keep their whole traceback.
@@ -7,6 +7,8 @@ DGS_DEBUG shows them. Bugs in dgs keep their whole traceback.
 from __future__ import annotations
 
 import functools
+import inspect
+import numbers
 import os
 import sys
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dgs.errors import DgsError, InternalError, UserCodeError
+from dgs.errors import DgsError, InternalError, UsageError, UserCodeError
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Launch
@@ -25,12 +27,28 @@ _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("dgs", "planner", "workers", "spark_bridge"))
 
 
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "bool": ((bool,), "True or False"),
+    "int": ((numbers.Integral,), "a whole number"),
+    "float": ((numbers.Real,), "a number"),
+    "str | os.PathLike[str]": ((str, os.PathLike), "a path"),
+    "Literal['auto', 'require', 'off']": ((str,), "a text"),
+}
+"""What fits the annotation of a parameter, and its name. Other parameters are looked at by what takes them."""
+
+
 def folded(function: Function) -> Function:
-    """Fold the frames of dgs in errors that a public function raises."""
+    """Refuse arguments that do not fit a public function; fold the frames of dgs in errors that it raises.
+
+    The function then also raises UsageError.
+    """
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
         try:
+            for name, value in signature.bind(*positional, **named).arguments.items():
+                _check(name, value, signature.parameters[name])
             return function(*positional, **named)
         except InternalError:
             raise
@@ -40,6 +58,28 @@ def folded(function: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def _check(name: str, value: Any, parameter: inspect.Parameter) -> None:
+    """Raise UsageError for an argument that does not fit the annotation of its parameter."""
+    if value is None and parameter.default is None:
+        return
+    kinds, right = _KINDS.get(str(parameter.annotation).removesuffix(" | None"), ((object,), ""))
+    is_wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in (*kinds, object))
+    if right and is_wrong:
+        raise UsageError(message=f"{name}={value!r} is of type {type(value).__name__}: give {right}")
+    if isinstance(value, numbers.Real) and not 0 <= float(value) <= sys.float_info.max:
+        raise UsageError(message=f"{name}={value!r}: give a finite number, at least 0")
+    if isinstance(value, (str, os.PathLike)) and not _is_text(os.fspath(value)):
+        raise UsageError(message=f"{name}={value!r} cannot be the name of a file")
+
+
+def _is_text(path: Any) -> bool:
+    """Return whether the system can take a path."""
+    try:
+        return isinstance(path, str) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _fold(error: DgsError) -> None:

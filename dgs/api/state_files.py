@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs import codec
-from dgs.errors import OutputUnwritableError
+from dgs.errors import CodecError, OutputUnwritableError, UsageError
 from dgs.job import private_files
 
 PLAIN = (type(None), bool, int, str)
@@ -63,9 +63,18 @@ def check_place(path: Path) -> None:
 
 
 def read_state(path: str | os.PathLike[str]) -> Any:
-    """Return the state that `--save-state` wrote. Raises CodecError for another kind of file, OSError."""
-    data = Path(path).read_bytes()
-    return json.loads(data) if Path(path).suffix == ".json" else codec.decode(data)
+    """Return the state that `--save-state` wrote. Raises CodecError for another kind of file, UsageError for none."""
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, TypeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(message=f"no state can be read from {path!r}: {why}") from None
+    if Path(path).suffix != ".json":
+        return codec.decode(data)
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise CodecError(problem=f"{path} holds no state: {error}") from None
 
 
 def _not_plain(value: Any) -> Iterator[str]:

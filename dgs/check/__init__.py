@@ -166,7 +166,7 @@ def program_of(target: Target) -> Program:
 
     if isinstance(target, Program):
         return target
-    if isinstance(target, type):
+    if isinstance(target, type) and issubclass(target, Program):
         return target()
     plan = plan_of(target)
     if plan is not None:

@@ -55,6 +55,13 @@ class WorkerLostError(RunError):
     template = "host {host} was lost: {problem}"
 
 
+class RayLostError(WorkerLostError):
+    """The process that leads a Ray cluster (GCS) has ended, so Ray would end ours within a minute."""
+
+    code = "DGS518"
+    template = "{problem}"
+
+
 class StalledError(RunError):
     """No worker can progress although streams have not ended."""
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from dgs.errors import UsageError
 from dgs.flow.edge_types import takes
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
@@ -41,10 +42,15 @@ class Table(Mapping[Any, Any]):
     @classmethod
     @takes("path")
     def json(cls, path: str | Path) -> Table:
-        """Return the table of a JSON file that holds one object."""
+        """Return the table of a JSON file that holds one object. Raises UsageError if it cannot be read."""
         import json  # here, as below, because few flows need it
 
-        return cls(json.loads(Path(path).read_text(encoding="utf-8")), name=Path(path).name)
+        try:
+            rows = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or f"it is not JSON: {error}"
+            raise UsageError(message=f"no table can be read from {str(path)!r}: {why}") from None
+        return cls(rows, name=Path(path).name)
 
     @cached_property
     def digest(self) -> str:

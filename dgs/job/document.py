@@ -254,6 +254,8 @@ class _Builder:
         raise self.refuse(event, f"unexpected {type(event).__name__}")
 
     def scalar(self, event: Any, place: Place) -> Any:
+        if any("\ud800" <= letter <= "\udfff" for letter in event.value):
+            raise self.refuse(event, "half of a surrogate pair: write the character itself")
         text = re.sub(r"\$\{env:([^}]*)\}", lambda match: self.variable(event, match[1], place), event.value)
         if text != event.value:
             self.references[place] = Reference.of(event.value, is_text=not event.implicit[0])

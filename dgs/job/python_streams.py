@@ -42,11 +42,12 @@ def of_python(job: Any, streams: Mapping[str, Any] | Iterable[Any] | None, call:
     Raises UsageError for a job of another type, and FlowError.
     """
     named = None if streams is None else streams_by_name(streams)
-    if isinstance(job, (Program, type)):
+    if isinstance(job, Program) or (isinstance(job, type) and issubclass(job, Program)):
         return Given(job() if isinstance(job, type) else job, named)
     if not hasattr(job, "check_streams"):
         advice = "; call its run()" if hasattr(job, "run") else ""
-        raise UsageError(message=f"{call}, and not a {type(job).__name__}{advice}")
+        given = f"the class {job.__name__}" if isinstance(job, type) else f"a {type(job).__name__}"
+        raise UsageError(message=f"{call}, and not {given}{advice}")
     made = job.compiled()
     if named is None:
         return Given(made.running())
@@ -58,14 +59,17 @@ def of_python(job: Any, streams: Mapping[str, Any] | Iterable[Any] | None, call:
 
 def gathered(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     """Return every stream by its name in a form that can be read more than once; data frames as `Stream`."""
-    return {name: _again(items) for name, items in streams_by_name(streams).items()}
+    return {name: _again(name, items) for name, items in streams_by_name(streams).items()}
 
 
-def _again(items: Any) -> Any:
+def _again(name: str, items: Any) -> Any:
     if isinstance(items, (list, tuple, Stream, EventBatch)):
         return items
     if is_table(items):
         return Stream(of_table(items))
+    if not isinstance(items, Iterable):
+        problem = f"{items!r} has no items"
+        raise FrameKindError(stream=name, problem=problem, advice="Give a list of them, or a data frame")
     return items if isinstance(items, Mapping) else list(items)
 
 

@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from dgs.job.private_files import OWNER_ONLY
 from dgs.job.queries.schema_query import QueryConfig, WeightConfig
-from dgs.job.schema_base import Choice, Count, Duration, Rate, Scalar, Section, Umask, Whole
+from dgs.job.schema_base import Choice, Count, Duration, Flag, One, Rate, Scalar, Section, Umask, Whole
 from dgs.job.schema_runtime import (
     SINKS_WITHOUT_OPTIONS,
     CallableSink,
@@ -223,7 +223,7 @@ class PlanFile(Section):
     your group. `report`: whether the run leaves its page as report.html in its directory.
     """
 
-    version: Literal[1]
+    version: One
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     time: TimeConfig = TimeConfig()
     program: ProgramConfig
@@ -241,7 +241,7 @@ class PlanFile(Section):
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     umask: Umask = OWNER_ONLY
-    report: bool = False
+    report: Flag = False
 
     @model_validator(mode="before")
     @classmethod

@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+import re
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -37,13 +38,28 @@ from dgs.job.units import (
 
 
 def _whole(value: Any) -> Any:
-    if isinstance(value, bool):
+    is_text = isinstance(value, str)
+    if isinstance(value, bool) or (is_text and not re.fullmatch(r"[-+]?[0-9]+", value, re.ASCII)):
         raise PydanticCustomError("int_type", "expected a whole number")
     return value
 
 
+def _flag(value: Any) -> Any:
+    value = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    if not isinstance(value, bool):
+        raise PydanticCustomError("bool_type", "expected true or false")
+    return value
+
+
 Whole = Annotated[int, BeforeValidator(_whole)]
-"""A whole number. `true` is refused."""
+"""A whole number, also as digits in quotes, which may be those of an environment variable. `true` is refused."""
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""True or false, also in quotes. No other word and no number stands for one."""
+
+Yes = Annotated[Literal[True], BeforeValidator(_flag)]
+One = Annotated[Literal[1], BeforeValidator(lambda value: value if type(value) is int else None)]
+"""Exactly this: a Literal alone takes what is equal, such as `1` for `true`."""
 
 Count = Annotated[Whole, Field(le=2**31 - 1)]
 """A whole number that counts things."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Section, Size
+from dgs.job.schema_base import Choice, Count, Duration, Flag, LocalPath, Section, Size, Yes
 from dgs.job.units import local_path
 
 SHORTEST_LOOK = 10**8
@@ -153,7 +153,7 @@ class CheckpointConfig(Section):
     dir: LocalPath | None = None
     every: Duration = 5 * 10**9
     keep: Count = Field(default=5, ge=1)
-    keep_logs: bool = False
+    keep_logs: Flag = False
     when: str | None = None
     spark: SparkTable | None = None
     custom: CustomStore | None = None
@@ -318,9 +318,9 @@ class SinkConfig(Choice):
     callable: CallableSink | None = None
     custom: CustomSink | None = None
     spark: SparkSink | None = None
-    stdout: Literal[True] | None = None
-    memory: Literal[True] | None = None
-    none: Literal[True] | None = None
+    stdout: Yes | None = None
+    memory: Yes | None = None
+    none: Yes | None = None
 
     @model_validator(mode="before")
     @classmethod

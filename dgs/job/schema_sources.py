@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Pace, Scalar, Section, Whole
+from dgs.job.schema_base import Choice, Count, Duration, Flag, LocalPath, Pace, Scalar, Section, Whole
 from dgs.job.units import TimeUnit, one_delimiter, parse_duration, time_format
 from dgs.job.units import encoding as known_encoding
 
@@ -65,7 +65,7 @@ class JsonlSource(Section):
 
     path: LocalPath
     ts: Ts = TimeColumn(column="ts")
-    heartbeats: bool = False
+    heartbeats: Flag = False
     encoding: Encoding = "utf-8"
 
 
@@ -102,7 +102,7 @@ class SocketSource(Section):
     port: Count = Field(ge=0, le=65535)
     host: str = "127.0.0.1"
     ts: Ts = TimeColumn(column="ts")
-    heartbeats: bool = False
+    heartbeats: Flag = False
     log: LocalPath | None = None
     token: str | None = Field(default=None, min_length=8, repr=False)
     idle: Duration = 3600 * 10**9

@@ -136,7 +136,11 @@ def _assign(data: Any, path: str, item: Given) -> Place:
         part, rest = _next_part(here, rest, item.by)
         place = (*place, part)
         if not rest:
-            here[part] = copy.deepcopy(item.value)
+            try:
+                here[part] = copy.deepcopy(item.value)
+            except TypeError:  # a module, an open file
+                message = f"{item.by}: {item.value!r} is no value of a plan file"
+                raise UsageError(message=message) from None
             return place
         if isinstance(here, dict) and not isinstance(here.get(str(part)), (dict, list)):
             here[part] = {}

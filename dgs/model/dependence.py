@@ -13,10 +13,11 @@ declares nothing, everything depends on everything: parallelism is never assumed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Any
 
-from dgs.errors import AsymmetricDependenceError, DgsError, PredicateError
+from dgs.errors import AsymmetricDependenceError, DgsError, PredicateError, UsageError
 from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag
@@ -70,11 +71,23 @@ class Rule:
             ) from error
 
 
+def _rule(given: Any) -> Rule:
+    """Return a rule. Raises UsageError for what is neither a rule nor its three parts."""
+    if isinstance(given, Rule):
+        return given
+    if not isinstance(given, (tuple, list)) or len(given) != len(fields(Rule)):
+        message = (
+            f"a rule of a Dependence is (kind, kind, dgs.ALWAYS, dgs.SAME_KEY or a function), not {given!r}"
+        )
+        raise UsageError(message=message)
+    return Rule(*given)
+
+
 class Dependence:
     """A symmetric relation on tags, given by rules. Law: `relation(a, b) == relation(b, a)`."""
 
     def __init__(self, *rules: Rule | tuple[Kind | str, Kind | str, When | TagPredicate]) -> None:
-        self.rules = tuple(r if isinstance(r, Rule) else Rule(*r) for r in rules)
+        self.rules = tuple(_rule(one) for one in rules)
         self.is_total = False
 
     @classmethod

@@ -35,8 +35,8 @@ def language_of(file: str | None, given: str | None = None) -> str:
     if given is None:
         extension = "" if file is None else PurePath(file).suffix.lower().removeprefix(".")
         return extension if extension in FRONTS else "sql"
-    if given not in FRONTS:
-        hint = did_you_mean(given, FRONTS) or f"; there are {', '.join(FRONTS)}"
+    if not isinstance(given, str) or given not in FRONTS:
+        hint = did_you_mean(str(given), FRONTS) or f"; there are {', '.join(FRONTS)}"
         raise QueryError.of("Q501", f"no language {given!r}{hint}")
     return given
 

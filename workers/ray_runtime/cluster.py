@@ -10,13 +10,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dgs.errors import DgsError, RayRefusedError, RayUnavailableError, RayUnreachableError
+from dgs.workers.ray_runtime.ray_leader import MISSED_SECONDS, RayLeader
 from dgs.workers.ray_runtime.ray_lines import lines_kept, stderr_kept
 from dgs.workers.runtime.control import deferred
 from dgs.workers.storage.locks import FileLock, holder_of
@@ -63,9 +65,25 @@ def secure_environment() -> None:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
+@dataclass(frozen=True)
+class Connection:
+    """The `ray` module, connected to a cluster; `renewed` starts another one for it. Raises RayUnreachableError if it is not ours."""
+
+    ray: Any
+    leader: RayLeader
+    renewed: Callable[[], Connection]
+
+
 @contextmanager
 def cluster(address: str, hosts: int, log: Path | None = None) -> Iterator[Any]:
-    """Yield the `ray` module, connected to the cluster that this process already uses, else to `address`.
+    """Yield the `ray` module, as `connected` does."""
+    with connected(address, hosts, log) as connection:
+        yield connection.ray
+
+
+@contextmanager
+def connected(address: str, hosts: int, log: Path | None = None) -> Iterator[Connection]:
+    """Connect to the cluster that this process already uses, else to `address`.
 
     `local` starts a cluster for the time of the run, with all its sockets on the loopback interface and at least one CPU for
     each of `hosts` processes. `log`: the file for what Ray prints, None for none. Raises RayUnavailableError if Ray is not
@@ -80,24 +98,46 @@ def cluster(address: str, hosts: int, log: Path | None = None) -> Iterator[Any]:
         import ray
     except ImportError as error:
         raise RayUnavailableError(problem=f"it is not installed ({error})") from error
+    is_own = address == "local" and not ray.is_initialized()
+
+    def made() -> Connection:
+        return Connection(ray, RayLeader(ray.get_runtime_context().gcs_address, is_own=is_own), renewed)
+
+    def renewed() -> Connection:
+        if not is_own:
+            raise RayUnreachableError(address=address, seconds=f"{MISSED_SECONDS:g}")
+        with deferred():
+            ray.shutdown()
+        start()
+        return made()
+
     if ray.is_initialized():
-        yield ray
+        yield made()
         return
     with _private_directory() as directory, lines_kept(log) as lines:
-        try:
-            with deferred(), _own_handlers_kept(), stderr_kept(lines):
+
+        def start() -> None:
+            with _failures_named(), deferred(), _own_handlers_kept(), stderr_kept(lines):
                 _start(ray, address, hosts, directory)
-        except DgsError:
-            raise
-        except Exception as error:
-            raise RayUnavailableError(
-                problem=f"it does not start: {str(error).strip().splitlines()[0].rstrip('.')}"
-            ) from error
+
+        start()
         try:
-            yield ray
+            yield made()
         finally:
             with deferred():
                 ray.shutdown()
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    """Raise RayUnavailableError for what keeps Ray from starting."""
+    try:
+        yield
+    except DgsError:
+        raise
+    except Exception as error:
+        problem = f"it does not start: {str(error).strip().splitlines()[0].rstrip('.')}"
+        raise RayUnavailableError(problem=problem) from error
 
 
 def _is_connected() -> bool:

@@ -10,6 +10,7 @@ anything.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
 from dgs.workers.observing.program_lines import ProgramLine
 from dgs.workers.protocol.story_words import StoryEntry
+from dgs.workers.ray_runtime.ray_leader import RayLeader
 
 CONNECT_SECONDS = 1.0
 """The time for the process that manages a node to take a connection. No user code runs in it, so it is not busy."""
@@ -87,8 +89,9 @@ class Released:
 class RayHosts:
     """Actors of `dgs.workers.ray_runtime.actor.HostActor`, numbered from 0."""
 
-    def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
+    def __init__(self, ray: Any, actors: Sequence[Any], leader: RayLeader | None = None) -> None:
         self._ray = ray
+        self._leader = leader
         self.actors = tuple(actors)
         self._processes: dict[int, int] = {}  # those on this machine, by host
         self._nodes: dict[int, Node] = {}  # that hosts are on
@@ -123,6 +126,8 @@ class RayHosts:
                 answers[index] = self._got(reference, index)
             if not done:
                 self._check_nodes(pending.values())
+                if self._leader is not None:
+                    self._leader.check()
             if done or time.monotonic() < deadline:
                 continue
             if is_long:
@@ -224,7 +229,12 @@ class RayHosts:
         killed = [index for index, actor in enumerate(self.actors) if id(actor) not in stay]
         for index in killed:
             self._ray.kill(self.actors[index], no_restart=True)
-        return tuple(self._processes[index] for index in killed if index in self._processes)
+        here = tuple(self._processes[index] for index in killed if index in self._processes)
+        if self._leader is not None and not self._leader.is_there:  # it is what kills hosts for Ray
+            for process in here:
+                with suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+        return here
 
 
 def wait_until_gone(processes: Iterable[int]) -> None:

@@ -89,6 +89,11 @@ class HostPool:
         while self._tokens:
             _sweep(self._tokens.pop())
 
+    def forget(self) -> None:
+        """Forget hosts without work: their cluster is gone, and they with it."""
+        self._idle.clear()
+        self.places = []
+
     def end(self) -> None:
         """Wait until killed hosts are gone, and kill the idle ones."""
         self.settle()

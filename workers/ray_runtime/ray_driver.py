@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dgs import codec
-from dgs.errors import InternalError, MissingPackageError
+from dgs.errors import InternalError, MissingPackageError, RayLostError
 from dgs.workers.observing.figures import HostFigures, RunFigures
-from dgs.workers.ray_runtime.cluster import cluster
+from dgs.workers.ray_runtime.cluster import Connection, connected
 from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts, answers, cpus_of
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.checkpoint import ResumePoint
@@ -52,11 +52,15 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
     if Ray is absent or does not start, MissingPackageError if ZeroMQ is absent and `runtime.transport` is `direct`,
     WorkerLostError if hosts die too often, and any DgsError that a host raises; outputs are then left as `.partial`.
     """
-    with cluster(job.runtime.address, host_count(job), job.ray_log) as ray:
-        pool = HostPool(ray, job)
+    with connected(job.runtime.address, host_count(job), job.ray_log) as connection:
+        ray, pool = connection.ray, HostPool(connection.ray, job)
 
         def drive(deployment: Deployment, session: Session) -> Ended:
-            return _Driver(ray, pool, deployment, session).drive()
+            nonlocal connection
+            if not connection.leader.is_there:
+                pool.forget()
+                connection = connection.renewed()
+            return _Driver(connection, pool, deployment, session).drive()
 
         try:
             return supervise(job, drive, lambda job: hosts_with_a_place(ray, job, caller, pool), caller)
@@ -117,8 +121,11 @@ def _point_of(deployment: Deployment, host: int) -> ResumePoint:
 class _Driver:
     """Drives one generation: collects outputs and reports, and ends when the end is committed or a host fails."""
 
-    def __init__(self, ray: Any, pool: HostPool, deployment: Deployment, session: Session) -> None:
+    def __init__(
+        self, connection: Connection, pool: HostPool, deployment: Deployment, session: Session
+    ) -> None:
         self._pool = pool
+        self._leader = connection.leader
         self._secret = _secret(deployment.job, deployment.hosts)
         self._session = session
         self._deployment = deployment
@@ -132,7 +139,7 @@ class _Driver:
         self._request: ControlRequest | None = None
         self._is_abandoned = False
         self._goes_on = False  # the run, in another generation that the hosts may take part in
-        self._hosts = RayHosts(ray, pool.take(deployment.hosts))
+        self._hosts = RayHosts(connection.ray, pool.take(deployment.hosts), connection.leader)
         session.story.hosts = self._hosts.stories
 
     def drive(self) -> Ended:
@@ -161,7 +168,7 @@ class _Driver:
             if self._request is not None:
                 return self._abandon(str(error))
             if self._session.may_restart(self._deployment.point):
-                self._goes_on = self._is_fenced
+                self._goes_on = self._is_fenced and not isinstance(error, RayLostError)
             else:
                 self._session.story.keep()
             raise
@@ -250,6 +257,7 @@ class _Driver:
 
     def _poll(self, checkpoints: Checkpointing) -> None:
         """Collect outputs, reports and counts of all hosts; commit complete checkpoints."""
+        self._leader.check()
         events = outputs = 0
         reports: list[HostReport | RootReport] = []
         reads = self._session.may_read(is_stopping=checkpoints.is_stopping)

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dgs.job.schema_base import Count, LocalPath, Scalar, Section
+from dgs.job.schema_base import Count, Flag, LocalPath, Scalar, Section
 from dgs.job.schema_sources import Period
 
 Parameter = Scalar | list[Scalar] | None
@@ -49,7 +49,7 @@ class QueryConfig(Section):
     on_negative: Literal["error", "drop"] = "error"
     require: Literal["A", "B", "C"] | None = None
     rules: list[str] = []
-    exact: bool = False
+    exact: Flag = False
 
     @model_validator(mode="after")
     def _one_text(self) -> QueryConfig:

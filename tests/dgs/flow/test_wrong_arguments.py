@@ -10,6 +10,7 @@ import pytest
 
 import dgs
 from dgs import pico
+from dgs.errors import UsageError
 from dgs.flow import Edge, Flow, FlowError, Stateless, Table, count, every, flow, on, sliding, tumbling
 from dgs.monoids import COUNT
 from dgs.pico import fold_reduce, from_stream, join_fold_reduce, new, reduce, w, window
@@ -272,3 +273,10 @@ def test_a_run_says_what_its_streams_and_settings_are():
     for options in ({"streams": Odd()}, {"runtime": Odd()}, {"optimizer": 5}, {"settings": "x"}):
         with pytest.raises(dgs.errors.UsageError):
             dgs.run(NUMBERS, **({"streams": {"a": [(1, 2)]}} | options))
+
+
+def test_table_of_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
+    (tmp_path / "rows.json").write_text("{")
+    for name in ("absent.json", "rows.json", "."):
+        with pytest.raises(UsageError, match="no table can be read from"):
+            Table.json(tmp_path / name)

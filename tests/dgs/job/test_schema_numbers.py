@@ -117,3 +117,33 @@ def test_wrong_number_is_an_error_with_its_line(place, value):
 )
 def test_greatest_duration_is_taken(place):
     resolve(parse(dump(with_value(place, "53375d")), "plan.yaml", {}), {}, {})
+
+
+LOOSE = [
+    ("version", "true"), ("version", "1.0"), ("version", '"1"'),
+    ("report", "yes"), ("report", "1"), ("report", "0"), ("report", '"on"'),
+    ("streams.0.split", '"1_000"'), ("streams.0.split", '" 4"'), ("streams.0.split", "\u0663"), ("streams.0.split", "1.5"),
+    ("streams.0.source.jsonl.heartbeats", "no"), ("streams.0.source.jsonl.heartbeats", "1"), ("sinks.0.stdout", "1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value"), LOOSE)
+def test_what_only_looks_like_a_number_or_a_truth_is_an_error_with_its_line(path, value):
+    data = {**plan("jsonl"), "sinks": [{"stdout": True}], "report": False}
+    here, *rest = data, *path.split(".")
+    for part in rest[:-1]:
+        here = here[int(part) if part.isdigit() else part]
+    here[rest[-1]] = "HERE"
+    line = next(number for number, one in enumerate(dump(data).splitlines(), 1) if one.endswith(": HERE"))
+    text = dump(data).replace("HERE", value)
+    with pytest.raises(PlanFileError) as caught:
+        resolve(parse(text, "plan.yaml", {}), {}, {})
+    assert caught.value.where.startswith(f"plan.yaml:{line}:")
+
+
+def test_environment_variables_in_quotes_may_be_numbers_and_truths():
+    data = {**plan("jsonl"), "report": "${env:REPORT}"}
+    data["streams"][0]["split"] = "${env:SPLIT}"
+    text = dump(data).replace("${env:SPLIT}", '"${env:SPLIT}"').replace("${env:REPORT}", '"${env:REPORT}"')
+    config = resolve(parse(text, "plan.yaml", {"SPLIT": "5", "REPORT": "true"}), {}, {}).config
+    assert (config.streams[0].split, config.report) == (5, True)

@@ -1,0 +1,89 @@
+"""Public functions that get arguments of wrong types: an error that names the argument, and never one of Python's own."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import dgs
+from dgs.errors import DgsError, UsageError
+
+
+class Total(dgs.Program):
+    """The sum of all payloads, emitted after each."""
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit(state + event.payload)
+        return state + event.payload
+
+
+STREAMS = {"a": [("value", 1, 2), ("value", 2, 3)]}
+run = partial(dgs.run, Total, streams=STREAMS)
+DIFFERENT = [object(), 1.5, -1, b"x", [], {1: 2}, int, dgs, float("nan"), lambda: 1]
+"""Values of which no parameter takes more than a few."""
+
+NUMBERS, TRUTHS = ("max_events", "tolerance"), ("verify", "resume", "fresh", "accept_code_change")
+
+
+@pytest.mark.parametrize("value", [*DIFFERENT, "x", True], ids=repr)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_run_refuses_what_is_no_number(name, value):
+    if name == "tolerance" and value == 1.5:
+        pytest.skip("a tolerance")
+    with pytest.raises(UsageError, match=f"^{name}="):
+        run(**{name: value})
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("value", [*DIFFERENT, "no", 1, None], ids=repr)
+def test_run_refuses_what_is_no_truth(name, value):
+    with pytest.raises(UsageError, match=f"^{name}="):
+        run(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["plan", "compile", "settings", "run_dir", "runtime", "optimizer"])
+@pytest.mark.parametrize("value", [object(), 1, dgs, {1: 2}, "a\0b", "\ud800", lambda: 1], ids=repr)
+def test_run_refuses_other_values_of_wrong_types(name, value):
+    with pytest.raises(DgsError):
+        run(**{name: value})
+
+
+@pytest.mark.parametrize("job", [object(), int, 1, None, [], "a\0b.yaml", "\ud800", dgs, Exception], ids=repr)
+def test_no_job_is_refused(job):
+    with pytest.raises(DgsError):
+        dgs.run(job, streams=STREAMS)
+    with pytest.raises(DgsError):
+        dgs.resume(job)
+    with pytest.raises(DgsError):
+        dgs.stop(job)
+
+
+@pytest.mark.parametrize("items", [None, 1, object(), int])
+def test_stream_without_items_is_named(items):
+    with pytest.raises(DgsError, match=r"'a'.*has no items"):
+        dgs.run(Total, streams={"a": items})
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert run(max_events=np.int64(1)).outputs == [2]
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), -1, "x", float("inf"), None])
+def test_timeouts_are_finite_numbers(timeout, tmp_path):
+    with pytest.raises(UsageError, match=r"^timeout="):
+        dgs.stop(tmp_path, timeout=timeout)
+
+
+@pytest.mark.parametrize("path", ["absent.dgs", "a\0b", 7, None, "."])
+def test_state_that_cannot_be_read_is_a_sentence(path):
+    with pytest.raises(UsageError, match="no state can be read"):
+        dgs.read_state(path)
+
+
+@pytest.mark.parametrize("rule", ["ab", (), 1, ("a", "b"), None])
+def test_rule_of_a_dependence_has_three_parts(rule):
+    with pytest.raises(UsageError, match="a rule of a Dependence"):
+        dgs.Dependence(rule)

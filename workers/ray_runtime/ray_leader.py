@@ -1,0 +1,63 @@
+"""The process that leads a Ray cluster (GCS): a run looks whether it is there, since Ray ends a driver that it has lost.
+
+Ray tries for a minute to reach it, and then ends our process with exit code 1 and its own words. Hosts go on meanwhile, but nothing can
+be started or killed. A cluster of our own never gets it back, and is started anew. Others may have it restarted for them.
+
+>>> leader = RayLeader("127.0.0.1:1", is_own=True)
+>>> leader.check()
+Traceback (most recent call last):
+dgs.errors.at_run_time.RayLostError: the process that leads the Ray cluster (GCS, 127.0.0.1:1) has ended
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+from dgs.errors import RayLostError
+
+LOOK_SECONDS = 0.5
+"""Seconds between two looks."""
+
+CONNECT_SECONDS = 0.5
+
+MISSED_SECONDS = 30.0
+"""Seconds for which the process of a cluster that is not ours may be away. Ray ends our process after 60 s."""
+
+
+class RayLeader:
+    """Watches the process at `address`, HOST:PORT; any other address is not watched."""
+
+    def __init__(self, address: str, *, is_own: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        host, _, port = address.rpartition(":")
+        self.address = address
+        self._place = (host.strip("[]"), int(port)) if host and port.isdigit() else None
+        self._patience = 0.0 if is_own else MISSED_SECONDS
+        self._clock = clock
+        self._next_look = self._seen = clock()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it takes a connection now."""
+        if self._place is None:
+            return True
+        try:
+            socket.create_connection(self._place, CONNECT_SECONDS).close()
+        except ConnectionRefusedError:
+            return False
+        except OSError:  # a busy machine, or the network
+            return self._patience == 0
+        return True
+
+    def check(self) -> None:
+        """Look now and then. Raises RayLostError if it has ended, or has been away for too long."""
+        now = self._clock()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_SECONDS
+        if self.is_there:
+            self._seen = now
+        elif now - self._seen >= self._patience:
+            away = f"has been away for {self._patience:g} s" if self._patience else "has ended"
+            raise RayLostError(problem=f"the process that leads the Ray cluster (GCS, {self.address}) {away}")
