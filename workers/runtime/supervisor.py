@@ -134,7 +134,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         try:
             result = _generations(session, drive, hosts)
             if session.job.is_kept:
-                discard_unpublished(places_of(job))
+                discard_unpublished(places_of(session.job))
             elif result.stopped_by is None:
                 settle_rows(session.job)
             return _printed(session, result)

@@ -207,7 +207,7 @@ def unfinished(folder):
     return sorted(path.name for path in (folder / "out").glob("*.partial"))
 
 
-@pytest.mark.parametrize("then", rest_is_slow(["removed", "resumed", "never begun"]))
+@pytest.mark.parametrize("then", rest_is_slow(["resumed", "removed", "never begun"]))
 def test_leftovers_of_a_killed_run_that_appends_stay_for_as_long_as_it_can_go_on(project, tmp_path, then):
     (tmp_path / "program.py").write_text(DYING)
     write_many(tmp_path, "kept", count=300)
