@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.context import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 6
+VERSION = 7
 """Raised when costs are measured in another way, so that those from before are not used."""
 
 MOST_TRIALS = 5
@@ -70,6 +70,7 @@ def known_costs(
 
     `config`: how a plan file names the program, None for an object.
     """
+    from dgs.workers.sources.sampling import seconds_of_reading
     from dgs.workers.trial.trial import sentence_of
     from dgs.workers.trial.trial_process import tried
 
@@ -83,19 +84,20 @@ def known_costs(
         if is_ours(error):
             raise
         return typical_costs(program, sentence_of(error))
-    place = _place("trial", code, question.subject)
+    place = _place("trial", code, question.subject, [stream.source.kind for stream in streams])
     kept = _kept(place)
     if kept is not None and not kept.is_doubtful:
         return KnownCosts(_on_this_machine(kept.costs), "kept from an earlier trial")
     found = tried(question)
-    if kept is not None:
-        costs = kept.costs if found.problem is not None else _keep(place, found.costs, kept)
-        return KnownCosts(_on_this_machine(costs), "kept from an earlier trial")
-    if found.problem is not None and found.costs == TYPICAL:
+    if kept is None and found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
+    costs = replace(found.costs, sources=seconds_of_reading(streams, context))
+    if kept is not None:
+        costs = kept.costs if found.problem is not None else _keep(place, costs, kept)
+        return KnownCosts(_on_this_machine(costs), "kept from an earlier trial")
     if found.problem is None:
-        _keep(place, found.costs)
-    return KnownCosts(_on_this_machine(found.costs), "measured in a trial", found.problem)
+        _keep(place, costs)
+    return KnownCosts(_on_this_machine(costs), "measured in a trial", found.problem)
 
 
 def _on_this_machine(costs: Costs) -> Costs:

@@ -181,6 +181,7 @@ def _print_costs(prepared: Prepared, *, as_json: bool) -> None:
     kinds = {f"update of {kind}": cost for kind, cost in costs.kinds.items()}
     columns = {f"update_batch of {kind}": cost for kind, cost in costs.column_kinds.items()}
     compiled = {f"compiled update of {kind}": cost for kind, cost in costs.compiled_kinds.items()}
-    for name, cost in {**single, **kinds, **columns, **compiled}.items():
+    read = {f"read from {stream}": cost for stream, cost in costs.sources.items()}
+    for name, cost in {**single, **kinds, **columns, **compiled, **read}.items():
         is_size = name == "state_bytes"
         print(f"{name:<24} {cost:>10,.0f} B" if is_size else f"{name:<24} {cost * 1e6:>10,.3f} us")

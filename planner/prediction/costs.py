@@ -26,7 +26,7 @@ class Costs:
     by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
-    files are not in it. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
+    `sources`: reading an event of a file, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
@@ -43,6 +43,7 @@ class Costs:
     call: float = 12e-6
     merge: float = 0.15e-6
     read: float = 1.1e-9
+    sources: Mapping[str, float] = field(default_factory=dict)
     split: float = 6e-9
     piece: float = 45e-6
     fork: float = 0.3e-6
@@ -98,6 +99,14 @@ class Costs:
     def column(self, kind: str) -> float | None:
         """Return the seconds of one event in `update_batch`."""
         return self.column_kinds.get(kind, self.columns)
+
+    def source(self, stream: str) -> float:
+        """Return the seconds in which an event of an implementation stream is read from a file, 0 if it is in none.
+
+        >>> Costs(sources={"views": 1e-6}).source("views/3"), Costs(sources={"views": 1e-6}).source("updates")
+        (1e-06, 0.0)
+        """
+        return self.sources.get(stream, self.sources.get(stream.rpartition("/")[0], 0.0))
 
     def compiled(self, kind: str) -> float | None:
         """Return the seconds of one event in a compiled `update`, None if it is interpreted."""

@@ -189,7 +189,7 @@ class _Model:
         return first * interpreted + (1 - first) * min(interpreted, seconds)
 
     def _sending(self) -> dict[int, float]:
-        """Return the seconds that each host divides streams among workers, and sends or takes events that another one reads."""
+        """Return the seconds that each host reads streams and divides them among workers, and sends or takes events that another one reads."""
         each = (EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
         owned: dict[str, dict[int, float]] = {}
         owners: dict[str, set[str]] = {}
@@ -201,8 +201,9 @@ class _Model:
         seconds: dict[int, float] = {}
         for stream, rates in owned.items():
             reader = max(rates, key=lambda host: rates[host])
-            if len(owners[stream]) > 1:
-                seconds[reader] = seconds.get(reader, 0.0) + sum(rates.values()) * self._costs.split
+            taking = self._costs.source(stream) + (self._costs.split if len(owners[stream]) > 1 else 0.0)
+            if taking:
+                seconds[reader] = seconds.get(reader, 0.0) + sum(rates.values()) * taking
             for host, rate in rates.items():
                 for end in (host, reader) if host != reader else ():
                     seconds[end] = seconds.get(end, 0.0) + rate * each

@@ -307,3 +307,13 @@ def test_events_that_synchronise_one_by_one_are_interpreted():
         for kinds in ({"value": 1e-9, "barrier": 1e-9}, {})
     )
     assert compiled == interpreted
+
+
+def test_two_hosts_read_files_together():
+    streams = [Stream(f"{name}/0", TagSet.of(VIEW(name)), {VIEW(name): 1000.0}) for name in "ab"]
+    program, costs = Join(), Costs(update=0.2e-6, sources={"a": 5e-6, "b": 5e-6})
+    topology = on(Topology(streams), 2)
+    one, two = (plan(program, topology, name=name) for name in ("sequential", "greedy"))
+    predictor = Predictor(program, topology, costs)
+    assert predictor.predict(one).throughput < 1 / 5e-6
+    assert predictor.predict(two).throughput > 1.9 * predictor.predict(one).throughput

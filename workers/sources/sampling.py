@@ -16,27 +16,32 @@ stops it.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dgs.errors import MalformedRowError, PlanFileError, RunError, UserCodeError
+from dgs.errors import DgsError, MalformedRowError, PlanFileError, RunError, UserCodeError
 from dgs.job.schema import StreamConfig
 from dgs.job.stream_tags import declared_tags, literal_tag
 from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.events import EventBatch
-from dgs.model.order import MAX_TS, MIN_TS
+from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS
 from dgs.model.tags import Tag
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.live.logged import LOGGED
 from dgs.workers.sources.opening import open_arrivals, open_source
+from dgs.workers.sources.readers.choosing import FILES
 from dgs.workers.sources.rows import Arrivals
 
 BATCH_ROWS = 4096
+
+READING_SECONDS = 0.1
+"""Seconds in which files are read to know how long that takes."""
 
 
 @dataclass
@@ -124,6 +129,25 @@ def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> lis
     for rank, config in enumerate(streams):
         with closing(open_source(config, context, rank=rank, batch_rows=BATCH_ROWS)) as source:
             found += source.read().batches
+    return found
+
+
+def seconds_of_reading(streams: Sequence[StreamConfig], context: SourceContext) -> dict[str, float]:
+    """Return the seconds of a core in which an event of a file is read, by stream. Short and unreadable files have none."""
+    found = {}
+    for rank, config in enumerate(streams):
+        if config.source.kind in FILES:
+            with (
+                suppress(DgsError),
+                closing(open_source(config, context, rank=rank, batch_rows=None)) as source,
+            ):
+                events, began, frontier = 0, time.thread_time(), BEGIN
+                while frontier != END and time.thread_time() - began < READING_SECONDS / len(streams):
+                    reading = source.read()
+                    events += sum(map(len, reading.batches))
+                    frontier = reading.frontier
+                if events >= BATCH_ROWS:
+                    found[config.id] = (time.thread_time() - began) / events
     return found
 
 

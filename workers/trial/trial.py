@@ -57,7 +57,7 @@ LONG = 50e-6
 """Seconds of an `update` after which it is asked whether another process has had the core."""
 
 EVENT = 0.1e-6
-"""The seconds of making the event of an `update` from its columns."""
+"""The seconds of making the event of an `update` from its columns, if there is only one of its kind."""
 
 OUTPUT = 0.15e-6
 """The seconds of taking an output of `update` on to a sink."""
@@ -147,6 +147,7 @@ class _Trying:
         events = (event for _, event in merge([[batch] for batch in self._batches]))
         spent: dict[str, list[float]] = defaultdict(list)
         outputs: dict[str, int] = defaultdict(int)
+        made = {kind: _seconds_of_making(batch) for kind, batch in _longest_by_kind(self._batches)}
         scale, began = 1.0, time.perf_counter()
         try:
             self._update_each(events, spent, outputs, end=began + SHARE_TIMED * SECONDS)
@@ -154,7 +155,7 @@ class _Trying:
             scale = self._scale(events, usual, end=began + SECONDS)
         finally:
             kinds = {
-                kind: scale * _usual(seconds) + EVENT + OUTPUT * outputs[kind] / len(seconds)
+                kind: scale * _usual(seconds) + made.get(kind, EVENT) + OUTPUT * outputs[kind] / len(seconds)
                 for kind, seconds in spent.items()
             }
             self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
@@ -275,6 +276,17 @@ def _usual(seconds: Sequence[float]) -> float:
     """Return the mean of measurements, without the first, which may import modules."""
     usual = seconds[1:] or seconds
     return sum(usual) / len(usual)
+
+
+def _seconds_of_making(batch: EventBatch) -> float:
+    """Return the seconds of making an event from its columns: more where its payload is a row of several columns."""
+    part, found = batch.cut(0, min(len(batch), AT_ONCE)), []
+    for _ in range(REPETITIONS):
+        watch = Stopwatch()
+        for _ in part.events():
+            pass
+        found.append(watch.seconds())
+    return min(found) / len(part)
 
 
 def _longest_by_kind(batches: Sequence[EventBatch]) -> Iterator[tuple[str, EventBatch]]:

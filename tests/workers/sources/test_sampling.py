@@ -12,7 +12,7 @@ from dgs.model.tags import Tag
 from dgs.planner.topology import Machine
 from dgs.workers.event_log import LogWriter
 from dgs.workers.sources import SourceContext
-from dgs.workers.sources.sampling import topology
+from dgs.workers.sources.sampling import seconds_of_reading, topology
 from tests.workers.reading import Kinds, stream
 
 VALUE = Tag("value")
@@ -162,3 +162,16 @@ def test_the_number_of_events_of_a_generator_or_a_log_is_not_known(tmp_path):
     LogWriter(tmp_path / "log", "s", "w").append(0, {"ts": [9_000]})
     (found,) = streams(stream(source={"log": {"path": "log"}}), base_dir=tmp_path)
     assert found.events == math.inf
+
+
+def test_reading_of_long_files_is_timed_and_that_of_short_and_unreadable_ones_is_not(tmp_path):
+    for name, rows in (("long", 5000), ("short", 10)):
+        (tmp_path / f"{name}.csv").write_text("ts,value\n" + "".join(f"{ts},1\n" for ts in range(rows)))
+    (tmp_path / "wrong.csv").write_text("ts,value\n" + "x,1\n" * 5000)
+    files = [
+        stream({"csv": {"path": f"{name}.csv"}}, id=name, tags={"kind": "value"})
+        for name in ("long", "short", "wrong")
+    ]
+    found = seconds_of_reading(files, SourceContext(Kinds(), "ms", tmp_path))
+    assert list(found) == ["long"]
+    assert 0 < found["long"] < 1e-3

@@ -125,3 +125,20 @@ def test_an_update_that_is_not_compiled_costs_what_the_interpreter_needs():
     costs = trial(Plain(), [numbers(200, "text")]).costs
     assert costs.compiled("text") in (None, costs.event("text"))
     assert trial(Summing(), [numbers(200)]).costs.compiled_kinds == {}
+
+
+def test_an_update_of_rows_of_many_columns_costs_the_making_of_its_events():
+    plain = numbers(3000)
+    wide = EventBatch.of(
+        "s", rank=0, tags=plain.tags, ts=plain.ts, payload={f"column{i}": plain.ts for i in range(30)}
+    )
+
+    class Counting(Program):
+        def init(self):
+            return 0
+
+        def update(self, state, event, emit):
+            return state + 1
+
+    narrow, broad = (trial(Counting(), [batch]).costs.event("n") for batch in (plain, wide))
+    assert broad > 2 * narrow
