@@ -78,7 +78,8 @@ class Lanes:
         """
         mailbox = [lane.id for lane in (*self.of(node_id), *self.above(node_id))]
         if self.plan.node(node_id).is_leaf:
-            return {i: tuple(j for j in mailbox if j != i and j in self._neighbours[i]) for i in mailbox}
+            near = {i: frozenset(self._neighbours[i]) for i in mailbox}
+            return {i: tuple(j for j in mailbox if j != i and j in near[i]) for i in mailbox}
         group = self._components([*mailbox, *(lane.id for lane in self.below(node_id))])
         return {i: tuple(j for j in mailbox if j != i and group[j] == group[i]) for i in mailbox}
 

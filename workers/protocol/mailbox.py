@@ -41,6 +41,7 @@ class Mailbox:
         # For an ancestor's lane, the key of its first join request that waits here.
         self._asked = dict.fromkeys(ordered, END)
         self._groups = _groups(self.own, ordered)
+        self._twins = _twins(self.own, ordered)
         self.nbytes = 0
         # The lanes that something came to or was taken from. A worker with children empties it when it relays.
         self.moved = set(self._frontier)
@@ -194,21 +195,35 @@ class Mailbox:
         return releases
 
     def _limits(self) -> dict[int, OrderKey]:
-        busy = [lane for lane in self.own if self._events[lane]]
         limits = dict.fromkeys(self.own, END)
-        for lane in busy:
-            for other in self._ordered[lane]:
-                limits[lane] = min(limits[lane], self._frontier[other], self._asked[other])
-        changed = len(busy) > 1
-        while changed:
-            changed = False
-            for lane in busy:
-                stays = self._first_from(lane, limits[lane])
-                for other in self._ordered[lane]:
-                    if other in self._heads and stays < limits[other]:
-                        limits[other] = stays
-                        changed = True
+        self._lower(limits, {lane: min(key, self._asked[lane]) for lane, key in self._frontier.items()})
+        if all(self._heads[lane] >= limits[lane] for lane in self.own):
+            return limits
+        busy = {lane for lane in self.own if self._events[lane]}
+        stays: dict[int, OrderKey] = {}
+        lowered = list(busy) if len(busy) > 1 else []
+        while lowered:
+            stays |= {lane: self._first_from(lane, limits[lane]) for lane in lowered if lane in busy}
+            lowered = self._lower(limits, stays)
         return limits
+
+    def _lower(self, limits: dict[int, OrderKey], keys: Mapping[int, OrderKey]) -> list[int]:
+        """Lower the limit of each lane to the least of the keys of the lanes that it is ordered with; return the lowered lanes."""
+        lowered = []
+        for twins, near in self._twins:
+            least, second, first = END, END, None
+            for lane in near:
+                key = keys.get(lane, END)
+                if key < least:
+                    least, second, first = key, least, lane
+                elif key < second:
+                    second = key
+            for lane in twins:
+                bound = second if lane == first else least
+                if bound < limits[lane]:
+                    limits[lane] = bound
+                    lowered.append(lane)
+        return lowered
 
     def _first_from(self, lane: int, limit: OrderKey) -> OrderKey:
         """Return the key of the first buffered event of `lane` at or above `limit`, END if there is none."""
@@ -309,3 +324,16 @@ def _groups(own: tuple[int, ...], ordered: Mapping[int, tuple[int, ...]]) -> lis
                 del left[other]
         groups.append(tuple(sorted(group)))
     return sorted(groups)
+
+
+def _twins(
+    own: tuple[int, ...], ordered: Mapping[int, tuple[int, ...]]
+) -> list[tuple[list[int], tuple[int, ...]]]:
+    """Return the own lanes that are ordered with each other and with the same lanes, each with all of these and themselves.
+
+    In a worker of a thousand streams that all depend on each other, all lanes are twins: what bounds them is looked up once.
+    """
+    found: dict[tuple[int, ...], list[int]] = {}
+    for lane in own:
+        found.setdefault(tuple(sorted((lane, *ordered[lane]))), []).append(lane)
+    return [(lanes, near) for near, lanes in found.items()]

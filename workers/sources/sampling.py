@@ -79,17 +79,14 @@ class Sample:
         events = self.events if math.isfinite(self.events) else seen
         return (self.latest - self.earliest) * events / (seen - 1)
 
-    def total_rate(self, seconds_per_unit: float, all_samples: Iterable[Sample]) -> float:
-        """Return events per second of event time: over the whole job, or over the sample where nobody knows how many events there are.
+    def total_rate(self, seconds_per_unit: float, job: float) -> float:
+        """Return events per second of event time: over the units of the job, or over the sample where nobody knows how many events there are.
 
         If no time passes, return their number.
         """
-        units, events = self.period(), float(self.counts.total())
-        if math.isfinite(self.events) or not units:
-            known = [sample for sample in all_samples if sample.counts]
-            ends = [sample.earliest + sample.period() for sample in known]
-            units = max(ends) - min(sample.earliest for sample in known) if known else 0.0
-            events = self.events if math.isfinite(self.events) else events
+        is_known = math.isfinite(self.events)
+        events = self.events if is_known else float(self.counts.total())
+        units = job if is_known else self.period() or job
         return events / (units * seconds_per_unit) if units else events
 
     def unseen(self) -> float:
@@ -119,7 +116,8 @@ def topology(
     samples = {config.id: sampled(config, context, rows=rows) for config in streams}
     if context.unit == "none":
         _refuse_mixed_times(samples)
-    found = [s for config in streams for s in _streams(config, context, samples)]
+    job = _period_of_all(samples.values())
+    found = [stream for config in streams for stream in _streams(config, context, samples[config.id], job)]
     return Topology(found, tuple(machines) or (Machine("local"),))
 
 
@@ -178,11 +176,19 @@ def _read(arrivals: Iterator[Arrivals], sample: Sample, rows: int) -> int:
     return seen
 
 
-def _streams(config: StreamConfig, context: SourceContext, samples: Mapping[str, Sample]) -> Iterator[Stream]:
-    program, sample = context.program, samples[config.id]
+def _period_of_all(samples: Iterable[Sample]) -> float:
+    """Return the units of time from the first event of a job to its last."""
+    known = [sample for sample in samples if sample.counts]
+    ends = [sample.earliest + sample.period() for sample in known]
+    return max(ends) - min(sample.earliest for sample in known) if known else 0.0
+
+
+def _streams(config: StreamConfig, context: SourceContext, sample: Sample, job: float) -> Iterator[Stream]:
+    """Yield the streams of the planner. `job`: the units of time of the whole job."""
+    program = context.program
     tags = declared_tags(config, program)
     unit = _seconds_per_unit(context.unit, sample)
-    total = sample.total_rate(unit, samples.values()) if config.rate is None else config.rate
+    total = sample.total_rate(unit, job) if config.rate is None else config.rate
     counts = {tag: count for tag, count in sample.counts.items() if tag in tags}
     literal = literal_tag(config, program)
     if not counts and literal is not None:

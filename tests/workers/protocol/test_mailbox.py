@@ -103,6 +103,21 @@ def test_mailbox_releases_exactly_what_the_rule_allows(ordered, data):
         assert box.below(lane) == first
 
 
+def test_mailbox_looks_at_lanes_that_all_depend_on_each_other_once_a_release(monkeypatch):
+    lanes, looks = 100, []
+    box = Mailbox(range(lanes), {i: tuple(j for j in range(lanes) if j != i) for i in range(lanes)})
+    original = Mailbox._first_from
+    monkeypatch.setattr(
+        Mailbox, "_first_from", lambda box, lane, limit: looks.append(lane) or original(box, lane, limit)
+    )
+    for lane in range(lanes):
+        assert box.release() == []  # the lanes after this one may still bring something earlier
+        box.offer(lane, EventBatch.of("a", rank=lane, tags=[Tag("x")], ts=[1, 5]))
+    assert not looks
+    assert len(released(box)) == lanes + 1  # all of time 1, and the first of time 5
+    assert len(looks) <= 3 * lanes
+
+
 def test_mailbox_never_merges_independent_lanes():
     box = Mailbox([0, 1], {0: (), 1: ()})
     for lane in (0, 1):
