@@ -16,6 +16,8 @@ import select
 import signal
 import stat
 import sys
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -81,6 +83,24 @@ def open_streams() -> None:
     sys.stderr = cast("Any", Messages(stderr))
 
 
+def exit_of_user_code(end: Callable[[int], Any]) -> Callable[[int], Any]:
+    """Return what stands for `os._exit` in a command: user code that calls it has failed, as by `sys.exit`.
+
+    Children of this process end as ever. A thread cannot raise in the main one, so it ends the process, but not with the code of success.
+    """
+    owner = os.getpid()
+
+    def exit_(code: int = 0) -> None:
+        if os.getpid() != owner:
+            end(code)
+        if threading.current_thread() is threading.main_thread():
+            raise SystemExit(code)
+        sys.stderr.write(f"dgs: a thread of the program has ended the process by os._exit({code})\n")
+        end(code or 1)
+
+    return exit_
+
+
 def process() -> None:
     """Be the command line, as the whole of a process: run it, call the handlers of `atexit`, and end.
 
@@ -88,11 +108,13 @@ def process() -> None:
     """
     code: object = None
     open_streams()
+    end = os._exit
+    os._exit = cast("Any", exit_of_user_code(end))
     try:
         try:
             main()
-        except SystemExit as end:
-            code = end.code
+        except SystemExit as ended:
+            code = ended.code
         atexit._run_exitfuncs()  # noqa: SLF001 - what the interpreter would do
         sys.stdout.flush()
     except BrokenPipeError:
@@ -102,7 +124,7 @@ def process() -> None:
             code = 4
             sys.stderr.write(f"dgs: the outputs cannot be written: {error}\n")
     sys.stderr.flush()
-    os._exit(code if isinstance(code, int) else int(code is not None))
+    end(code if isinstance(code, int) else int(code is not None))
 
 
 def main() -> None:

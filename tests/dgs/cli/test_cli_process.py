@@ -63,6 +63,47 @@ def test_messages_that_cannot_be_written_end_nothing(project, stderr):
     assert list(project.glob(".dgs/runs/*/outputs/part-*.jsonl"))
 
 
+ENDING = """
+import os, threading
+import dgs
+
+class Ending(dgs.Program):
+    kinds = (dgs.kind("value"),)
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        {act}
+        return state
+"""
+IN_A_THREAD = "one = threading.Thread(target=os._exit, args=(0,)); one.start(); one.join()"
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    rest_is_slow(
+        [("os._exit(0)", "SystemExit: 0"), (IN_A_THREAD, "a thread of the program has ended the process")]
+    ),
+)
+def test_program_that_ends_the_process_is_no_success(tmp_path, act, told):
+    (tmp_path / "ending.py").write_text(ENDING.format(act=act))
+    (tmp_path / "rows.csv").write_text("ts,payload\n1,1\n2,1\n")
+    source = "{id: rows, tags: {kind: value}, source: {csv: {path: rows.csv}}}"
+    text = f"version: 1\nname: ending\nprogram: {{ref: 'ending.py:Ending'}}\nstreams: [{source}]\nruntime: {{kind: local}}\n"
+    (tmp_path / "plan.yaml").write_text(text)
+    done = ended("run", "plan.yaml", stdout=subprocess.PIPE, cwd=tmp_path)
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_children_of_a_command_end_by_themselves():
+    code = "import os, dgs.cli as c\nos._exit = c.exit_of_user_code(os._exit)\nif os.fork() == 0: os._exit(7)\nprint(os.wait()[1])"
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    assert os.waitstatus_to_exitcode(int(done.stdout)) == 7
+
+
 def test_messages_wait_for_no_reader(monkeypatch):
     monkeypatch.setattr("dgs.cli.READER_SECONDS", 0.01)
     reading, writing = os.pipe()
