@@ -55,15 +55,18 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
     with connected(job.runtime.address, host_count(job), job.ray_log) as connection:
         ray, pool = connection.ray, HostPool(connection.ray, job)
 
-        def drive(deployment: Deployment, session: Session) -> Ended:
+        def hosts(job: Job) -> int:
             nonlocal connection
             if not connection.leader.is_there:
                 pool.forget()
                 connection = connection.renewed()
+            return hosts_with_a_place(ray, job, caller, pool)
+
+        def drive(deployment: Deployment, session: Session) -> Ended:
             return _Driver(connection, pool, deployment, session).drive()
 
         try:
-            return supervise(job, drive, lambda job: hosts_with_a_place(ray, job, caller, pool), caller)
+            return supervise(job, drive, hosts, caller)
         finally:
             pool.end()
 
