@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,30 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dgs.query.compact.arrow_scalars import POOL
 from dgs.query.compact.number_groups import PLACES
 from dgs.query.compact.number_runs import codes_of
 
 Places = npt.NDArray[np.int64]
+Taking = Callable[[pa.Array], pa.Array]
+
+
+class Pairs:
+    """The places of left and right rows that are partners, and the functions that take them of a column of each side."""
+
+    __slots__ = ("left", "of_left", "of_right", "right")
+
+    def __init__(self, left: Places, right: Places, counts: tuple[int, int]) -> None:
+        self.left, self.right = left, right
+        self.of_left, self.of_right = map(_taking, (left, right), counts)
+
+
+def _taking(places: Places, count: int) -> Taking:
+    """Return the function that takes places of a column of so many rows: the column itself if they are all, in order."""
+    if len(places) == count and (not count or (places[0] == 0 and (places[1:] - places[:-1] == 1).all())):
+        return lambda column: column
+    wanted = pa.array(places)
+    return lambda column: pc.take(column, wanted, memory_pool=POOL)
 
 
 class Known:
@@ -27,13 +47,14 @@ class Known:
     def __init__(self, most: int) -> None:
         self._most = most
         self._keys: list[pa.Array] = []
-        self._pairs: tuple[Places, Places] | None = None
+        self._pairs: Pairs | None = None
 
-    def partners(self, keys: Sequence[tuple[pa.Array, pa.Array]]) -> tuple[Places, Places] | None:
+    def partners(self, keys: Sequence[tuple[pa.Array, pa.Array]]) -> Pairs | None:
         """Return `partners` of keys."""
         arrays = [one for pair in keys for one in pair]
         if not self._keys or list(map(_memory, arrays)) != list(map(_memory, self._keys)):
-            self._pairs = partners(keys, self._most)
+            found = partners(keys, self._most)
+            self._pairs = None if found is None else Pairs(*found, (len(keys[0][0]), len(keys[0][1])))
             self._keys = arrays  # while they are here, no other array is in their place
         return self._pairs
 

@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from dgs.query.aggregates import Aggregate
-from dgs.query.compact.arrow_joins import Known, Places
+from dgs.query.compact.arrow_joins import Known
 from dgs.query.compact.arrow_rows import arrow_schema, whole
 from dgs.query.compact.arrow_scalars import (
     FLAT,
-    POOL,
     Form,
+    Names,
     NotInArrow,
+    Rows,
     Values,
     array_of,
     in_arrow,
@@ -36,6 +37,7 @@ from dgs.query.compact.arrow_scalars import (
 )
 from dgs.query.compact.number_groups import grouped
 from dgs.query.relation import Group, Join, Map, Order, Relation, Source, Where
+from dgs.query.split import WEIGHT
 from dgs.query.split.exact_sums import NEGATIVE, totals
 from dgs.query.types import GREATEST_INT, Schema
 
@@ -46,34 +48,6 @@ MOST_PAIRS = 1_000_000
 """The most pairs of a join. They are all in memory here, and DuckDB keeps only their groups."""
 
 Tables = Mapping[str, pa.Table]
-Names = tuple[str, ...]
-
-
-class Rows:
-    """Columns of `count` rows, each computed when it is first asked for.
-
-    `order`: columns whose values differ from row to row, by which the rows are in order; none if that is not known.
-    """
-
-    __slots__ = ("_known", "_values", "count", "order")
-
-    def __init__(self, count: int, values: Callable[[str], Values], order: Names = ()) -> None:
-        self.count, self.order = count, order
-        self._values, self._known = values, dict[str, Values]()
-
-    def __getitem__(self, name: str) -> Values:
-        """Return the values of a column."""
-        if name not in self._known:
-            self._known[name] = self._values(name)
-        return self._known[name]
-
-    def array(self, name: str) -> pa.Array:
-        """Return a column as an array."""
-        return array_of(self[name], self.count)
-
-    def taken(self, of: Callable[[pa.Array], pa.Array], count: int, order: Names) -> Rows:
-        """Return other rows, each column of which is made of the one here."""
-        return Rows(count, lambda name: of(self.array(name)), order)
 
 
 Step = Callable[[Tables], Rows]
@@ -113,7 +87,26 @@ def _source(node: Source, orders: Mapping[str, Names]) -> Step:
     if node.rows is not None:
         raise NotInArrow
     name, order = node.name, orders.get(node.name, ())
-    return lambda tables: Rows(len(tables[name]), lambda one: whole(tables[name][one]), order)
+
+    def step(tables: Tables) -> Rows:
+        table, known = tables[name], list[tuple[pa.Array, Values]]()
+
+        def values(label: str) -> Values:
+            column = whole(table[label])
+            found = next((one for other, one in known if other.equals(column)), None)
+            if found is None:
+                found = column[0] if label == WEIGHT and _is_constant(column) else column
+                known.append((column, found))
+            return found
+
+        return Rows(len(table), values, order)
+
+    return step
+
+
+def _is_constant(column: pa.Array) -> bool:
+    """Whether integers are all one: weights are where nothing is deleted."""
+    return len(column) > 0 and column[0] == column[-1] == pc.max(column) == pc.min(column)
 
 
 def _map(node: Map, orders: Mapping[str, Names]) -> Step:
@@ -227,24 +220,16 @@ def _join(node: Join, orders: Mapping[str, Names]) -> Step:
             raise NotInArrow
         if node.how != "inner":
             has_partner = np.zeros(one.count, dtype=bool)
-            has_partner[pairs[0]] = True
+            has_partner[pairs.left] = True
             places = pa.array(np.flatnonzero(has_partner == (node.how == "semi")))
             return one.taken(lambda column: column.take(places), len(places), one.order)
-        takes = [_taking(place, side.count) for place, side in zip(pairs, (one, other), strict=True)]
-        return Rows(
-            len(pairs[0]),
-            lambda name: takes[0](one.array(name)) if name in own else takes[1](other.array(name)),
+        sides = (
+            one.taken(pairs.of_left, len(pairs.left), ()),
+            other.taken(pairs.of_right, len(pairs.left), ()),
         )
+        return Rows(len(pairs.left), lambda name: sides[name not in own][name])
 
     return step if node.residual is None else _kept(step, in_arrow(node.residual, node.both))
-
-
-def _taking(places: Places, count: int) -> Callable[[pa.Array], pa.Array]:
-    """Return the function that takes places of a column of so many rows: the column itself if they are all, in order."""
-    if len(places) == count and (not count or (places[0] == 0 and (places[1:] - places[:-1] == 1).all())):
-        return lambda column: column
-    wanted = pa.array(places)
-    return lambda column: pc.take(column, wanted, memory_pool=POOL)
 
 
 def _group(node: Group, orders: Mapping[str, Names]) -> Step:
@@ -263,11 +248,12 @@ def _group(node: Group, orders: Mapping[str, Names]) -> Step:
         asked: list[Any] = [([], "count_all")]
         results = [part(rows, f"a{place}", given, asked) for place, part in enumerate(parts)]
         found = grouped(given, labels, asked)
+        order = () if found is None else names[: len(labels)]
         if found is None:
             table = pa.table(given or {"rows": pa.nulls(rows.count)})
             found = pa.TableGroupBy(table, labels, use_threads=False).aggregate(asked)
         columns = [whole(found[label]) for label in labels] + [result(found) for result in results]
-        return Rows(len(found), dict(zip(names, columns, strict=True)).__getitem__)
+        return Rows(len(found), dict(zip(names, columns, strict=True)).__getitem__, order)
 
     return step
 
@@ -293,12 +279,17 @@ def _part(one: Aggregate, of: Schema, *, has_keys: bool) -> Part:
     if form.kind == "null":
         raise NotInArrow
     least = 0 if one.empty == "zero" else 1
+    way = f" {one.function} {least}"
 
     def part(rows: Rows, label: str, given: dict[str, pa.Array], asked: list[Any]) -> Result:
         values = form.values(rows)
         if one.function == "sum" and (has_keys or not least) and _is_integer(values):
             return lambda found: pc.multiply_checked(whole(found["count_all"]), values)
         made = array_of(values, rows.count)
+        known = next((name for name, column in given.items() if column is made and name.endswith(way)), None)
+        if known is not None:
+            return lambda found: whole(found[f"{known}_{one.function}"])
+        label += way
         given[label] = _summed(made) if one.function == "sum" else refuse_nan(made)
         options = pc.ScalarAggregateOptions(min_count=least) if one.function == "sum" else None
         asked.append((label, one.function, options))

@@ -6,7 +6,8 @@ Integers never wrap around, null is unknown, a float has no negative zero, and w
 >>> from dgs.query.types import INT
 >>> revenue = call("mul", column("price"), call("sub", literal(100), column("disc")))
 >>> form = in_arrow(revenue, Schema.of(price=INT, disc=INT))
->>> form.values({"price": pa.array([500, None]), "disc": pa.array([10, 0])}).to_pylist()
+>>> rows = Rows(2, {"price": pa.array([500, None]), "disc": pa.array([10, 0])}.__getitem__)
+>>> form.values(rows).to_pylist()
 [45000, None]
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,11 +41,50 @@ POOL = pa.system_memory_pool()
 """Where large columns of an answer are: Arrow's own pool gives memory back within milliseconds, and the next answer pays for each page again."""
 
 
-class Columns(Protocol):
-    """Values by the names of columns."""
+Names = tuple[str, ...]
 
-    def __getitem__(self, name: str, /) -> Values:
+
+class Rows:
+    """Columns of `count` rows, each computed when it is first asked for.
+
+    `order`: columns whose values differ from row to row, by which the rows are in order; none if that is not known.
+    """
+
+    __slots__ = ("_known", "_made", "_values", "count", "order")
+
+    def __init__(self, count: int, values: Callable[[str], Values], order: Names = ()) -> None:
+        self.count, self.order = count, order
+        self._values, self._known = values, dict[str, Values]()
+        self._made: dict[Any, Any] = {}
+
+    def __getitem__(self, name: str) -> Values:
         """Return the values of a column."""
+        if name not in self._known:
+            self._known[name] = self._values(name)
+        return self._known[name]
+
+    def array(self, name: str) -> pa.Array:
+        """Return a column as an array."""
+        return array_of(self[name], self.count)
+
+    def once(self, function: Callable[..., Values], *given: Values) -> Values:
+        """Return what a function gives for these values: often several columns are one, such as the counts of rows and of those without null."""
+        key = (function, *map(id, given))
+        if key not in self._made:
+            self._made[key] = (
+                given,
+                function(*given),
+            )  # what is given stays, so that nothing else has its place
+        return self._made[key][1]
+
+    def taken(self, of: Callable[[pa.Array], pa.Array], count: int, order: Names) -> Rows:
+        """Return other rows, each column of which is made of the one here."""
+
+        def values(name: str) -> Values:
+            found = self[name]
+            return found if isinstance(found, pa.Scalar) else self.once(of, found)
+
+        return Rows(count, values, order)
 
 
 class NotInArrow(Exception):  # noqa: N818 - a signal, not an error: DuckDB does it then
@@ -56,7 +96,7 @@ class Form:
     """A scalar over columns: the kind of its values, and the function that gives them. It raises NotInArrow or pa.ArrowException."""
 
     kind: str
-    values: Callable[[Columns], Values]
+    values: Callable[[Rows], Values]
 
     def as_kind(self, kind: str) -> Form:
         """Return the same values as another kind: integers as floats, or a null as any. Raises NotInArrow."""
@@ -171,7 +211,7 @@ def _case(node: Scalar, schema: Schema) -> Form:
     kind = _common({one.kind for one in forms})
     *thens, otherwise = [one.as_kind(kind) for one in forms]
 
-    def chosen(columns: Columns) -> Values:
+    def chosen(columns: Rows) -> Values:
         found = otherwise.values(columns)
         for condition, then in zip(reversed(conditions), reversed(thens), strict=True):
             test = _is_true(condition.values(columns))
@@ -216,7 +256,7 @@ def _call(node: Scalar, schema: Schema) -> Form:
         raise NotInArrow
     same = [one.as_kind(kind) for one in parts]
     result = FUNCTIONS[name].type([Type(kind)] * len(parts)).kind
-    return Form(result, lambda columns: meaning(*[one.values(columns) for one in same]))
+    return Form(result, lambda columns: columns.once(meaning, *[one.values(columns) for one in same]))
 
 
 _FORMS: dict[type, Callable[[Any, Schema], Form]] = {

@@ -41,9 +41,7 @@ def grouped(given: Mapping[str, pa.Array], keys: Sequence[str], asked: Sequence[
     codes = codes - low
     counts = np.bincount(codes)
     there = np.flatnonzero(counts)
-    row = np.empty(len(counts), dtype=np.int64)
-    row[codes] = np.arange(len(codes))
-    made = {key: columns[key][row[there]] for key in keys}
+    made = {keys[0]: there + low} if len(keys) == 1 else _keys_of(columns, keys, codes, there)
     for label, function, *_ in asked:
         if function == "count_all":
             made[function] = counts[there]
@@ -51,6 +49,13 @@ def grouped(given: Mapping[str, pa.Array], keys: Sequence[str], asked: Sequence[
             sums = np.bincount(codes, weights=columns[label].astype(np.float64))[there]
             made[f"{label}_sum"] = sums.astype(np.int64)
     return pa.table(made)
+
+
+def _keys_of(columns: Mapping[str, Any], keys: Sequence[str], codes: Any, there: Any) -> dict[str, Any]:
+    """Return the keys of the codes that are there, each from a row that has it."""
+    row = np.empty(int(there[-1]) + 1, dtype=np.int64)
+    row[codes] = np.arange(len(codes))
+    return {key: columns[key][row[there]] for key in keys}
 
 
 def _in_runs(columns: Mapping[str, Any], codes: Any, keys: Sequence[str], asked: Sequence[Any]) -> pa.Table:

@@ -85,12 +85,13 @@ def inserted(large: Run, small: Run, keys: int) -> Run:
     known = place < len(large[0])
     for mine, theirs in zip(large[:keys], small[:keys], strict=True):
         known &= mine[near] == theirs
-    columns = list(large[:keys])
+    is_known = bool(known.all())
+    columns, places = list(large[:keys]), place if is_known else place[known]
     for mine, theirs in zip(large[keys:], small[keys:], strict=True):
         sums = mine.copy()
-        sums[place[known]] += theirs[known]
+        sums[places] += theirs if is_known else theirs[known]
         columns.append(sums)
-    if known.all():
+    if is_known:
         return columns
     fresh = ~known
     return [np.insert(mine, place[fresh], one[fresh]) for mine, one in zip(columns, small, strict=True)]
@@ -98,6 +99,13 @@ def inserted(large: Run, small: Run, keys: int) -> Run:
 
 def _places(base: Run, wanted: Run) -> npt.NDArray[np.int64]:
     """Return for each wanted key the number of keys of the base before it: a binary search of all of them at once."""
+    if (
+        len(base) == 1
+        and base[0].dtype.kind == "i"
+        and int(base[0][-1]) - int(base[0][0]) == len(base[0]) - 1
+    ):
+        first, last = base[0][0], base[0][-1]  # all numbers from one to another are there
+        return np.clip(wanted[0], first, last) - first + (wanted[0] > last)
     if len(base) == 1:
         return np.searchsorted(base[0], wanted[0]).astype(np.int64)
     low = np.zeros(len(wanted[0]), dtype=np.int64)

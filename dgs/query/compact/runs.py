@@ -124,7 +124,9 @@ def without_zeros(table: pa.Table, layout: Layout) -> pa.Table:
         if merge == "sum":
             one = pc.not_equal(table[name], 0)
             kept = one if kept is None else pc.or_(kept, one)
-    return table if pc.all(kept).as_py() is not False else table.filter(kept)
+            if pc.all(kept).as_py() is not False:  # mostly by the weights alone
+                return table
+    return table.filter(kept)
 
 
 def in_order(table: pa.Table, layout: Layout) -> pa.Table:

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 pytest.importorskip("sqlglot")
@@ -15,6 +16,7 @@ from dgs import codec
 from dgs.query.compact import Compact, Layout, arrow_joins, number_groups, number_runs, runs
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
+from dgs.query.standing import Query
 from dgs.query.types import FLOAT, INT, TEXT, Schema, bag, order_key
 
 NUMBERS = Layout(Schema.of(k=INT, w=INT, s=INT), 1, ("sum", "sum"))
@@ -211,7 +213,7 @@ def test_known_partners_are_those_of_the_same_keys(monkeypatch):
         assert known.partners([(left, right)]) is first
     for others in ((left, right.slice(1)), (pa.array([2, 2, 2]), right), (right, left)):
         found, wanted = known.partners([others]), arrow_joins.partners([others], 100)
-        assert [side.tolist() for side in found] == [side.tolist() for side in wanted]
+        assert [found.left.tolist(), found.right.tolist()] == [side.tolist() for side in wanted]
 
 
 @pytest.mark.parametrize("far", [1, 2**50, -(2**61)])
@@ -226,3 +228,31 @@ def test_partners_among_keys_that_are_there_once(far):
             (a, b) for a, one in enumerate(left) for b, other in enumerate(right) if None is not one == other
         ]
         assert sorted(zip(*(side.tolist() for side in found), strict=True)) == wanted, seed
+
+
+@pytest.mark.parametrize("first", [0, -5, -(2**63), 2**63 - 9])
+def test_places_among_all_numbers_of_a_range(first):
+    base = np.arange(8) + np.int64(first)
+    wanted = np.array([-(2**63), *base.tolist(), 2**63 - 1, 0])
+    wanted = np.unique(wanted)
+    found = number_runs.inserted([base, base * 0 + 1], [wanted, wanted * 0 + 10], 1)
+    expected = dict.fromkeys(base.tolist(), 1)
+    for key in wanted.tolist():
+        expected[key] = expected.get(key, 0) + 10
+    assert dict(zip(*map(np.ndarray.tolist, found), strict=True)) == expected
+    assert found[0].tolist() == sorted(expected)
+
+
+def test_columns_that_are_one_are_computed_once(monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        arrow_joins.pc, "take", lambda *given, take=pc.take, **more: taken.append(1) or take(*given, **more)
+    )
+    query = Query(
+        "select f.c, count(*) n, sum(w.v) s from f join w on f.k = w.k group by f.c",
+        schemas={"f": Schema.of(k=INT, c=INT), "w": Schema.of(k=INT, v=INT)},
+    )
+    keys = np.arange(500)
+    state = query.h(f={"k": keys, "c": keys % 3}, w={"k": keys[::-1] + 1, "v": keys})
+    assert query.answer(state)[0] == {"c": 0, "n": 166, "s": sum(499 - k + 1 for k in range(3, 500, 3))}
+    assert len(taken) <= 2  # the values, and the key of the left rows
