@@ -103,7 +103,12 @@ def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> No
     for name in USER_FUNCTION.findall(statement):
         function = FUNCTIONS[name]
         of = function.called_back or ()
-        wanted[name] = function.python, [type_text(one) for one in of], type_text(function.type(of))
+        result = type_text(function.type(of))
+        is_float = (
+            result == "DOUBLE"
+        )  # as a text, since DuckDB makes a null of the NaN that a function returns
+        python = _as_text(function.python) if is_float else function.python
+        wanted[name] = python, [type_text(one) for one in of], "VARCHAR" if is_float else result
     for name, (python, listed) in CALLED_BACK.items():
         if f"{name}(" in statement:
             wanted[name] = python, [listed], "VARCHAR"
@@ -146,6 +151,14 @@ def _of_values(said: str) -> QueryError:
             remedy = "Cast the values to float64 before." if code == "Q701" else ""
             return QueryError.of(code, problem.format(**parts), remedy)
     return QueryError.of("Q704", f"a function fails on its values: {said}")
+
+
+def _as_text(python: Callable[..., Any]) -> Callable[..., Any]:
+    def text(*given: Any) -> str | None:
+        found = python(*given)
+        return None if found is None else repr(found)
+
+    return text
 
 
 def _strict(python: Callable[..., Any], count: int) -> Callable[..., Any]:

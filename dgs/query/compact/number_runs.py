@@ -105,7 +105,8 @@ def _places(base: Run, wanted: Run) -> npt.NDArray[np.int64]:
         and int(base[0][-1]) - int(base[0][0]) == len(base[0]) - 1
     ):
         first, last = base[0][0], base[0][-1]  # all numbers from one to another are there
-        return np.clip(wanted[0], first, last) - first + (wanted[0] > last)
+        places: npt.NDArray[np.int64] = np.clip(wanted[0], first, last) - first + (wanted[0] > last)
+        return places
     if len(base) == 1:
         return np.searchsorted(base[0], wanted[0]).astype(np.int64)
     low = np.zeros(len(wanted[0]), dtype=np.int64)

@@ -73,7 +73,7 @@ class PythonSection:
                 name,
                 run,
                 lambda _: result.stored,
-                name + "({all})",
+                f"CAST({name}({{all}}) AS DOUBLE)" if result == DOUBLE else name + "({all})",
                 name + "({all})",
                 len(types),
                 len(types),

@@ -34,10 +34,10 @@ VERBS = (
 
 NOT_OURS = {
     "STREAM": ("STREAM ... THROUGH", "Call a Python function of a <% %> section in FOREACH."),
-    "MAPREDUCE": ("MAPREDUCE", ""),
-    "NATIVE": ("NATIVE", ""),
+    "MAPREDUCE": ("MAPREDUCE", "Run the program apart, and LOAD what it writes."),
+    "NATIVE": ("NATIVE", "Run the program apart, and LOAD what it writes."),
     "CUBE": ("CUBE", "Write one GROUP for each grouping, and UNION."),
-    "RANK": ("RANK", ""),
+    "RANK": ("RANK", "ORDER the rows, and number them where they are read."),
     "ASSERT": ("ASSERT", "FILTER what must not be there, and look at it."),
     "REGISTER": ("REGISTER", "Write the functions in Python in a <% %> section."),
     "RDFLOAD": ("RDFLOAD", "LOAD the file with PigStorage."),
@@ -51,10 +51,10 @@ NOT_OURS = {
     "PARTITION": ("PARTITION", ""),
     "INDEX": ("INDEX", ""),
     "MATCH_EVENT": ("MATCH_EVENT", ""),
-    "EXEC": ("EXEC", ""),
+    "EXEC": ("EXEC", "IMPORT the file."),
     "RUN": ("RUN", "IMPORT the file."),
-    "FS": ("FS", ""),
-    "SH": ("SH", ""),
+    "FS": ("FS", "Do it in a shell before."),
+    "SH": ("SH", "Do it in a shell before."),
 }
 """Statements of Pig and Piglet that are known and not supported, with what to write in their place."""
 
@@ -69,6 +69,7 @@ _WORDS = {
     "COMPARE": "a comparison", "STAR": "*", "MINUS": "-", "QMARK": "?", "HASH": "#", "DOT": ".",
 }  # fmt: skip
 _SHOWN = 4
+_NO_IDEA = "Compare the statement with the examples in the part on Pig Latin of docs/queries.md."
 CHOICES = {
     "TYPE": ("int", "long", "float", "double", "chararray", "bytearray", "boolean", "datetime"),
     "DIRECTION": ("ASC", "DESC"),
@@ -230,7 +231,10 @@ def _syntax_error(error: UnexpectedInput, piece: Piece, source: SourceText) -> Q
     at = piece.at + (error.token.start_pos or 0)
     span = source.span(at)
     is_first_on_line = at > piece.at and not span.text[: span.column - 1].strip()
-    remedy = "Does the statement before end with ;?" if is_first_on_line else _wanted(error, error.token)
+    is_next = is_first_on_line or str(error.token).upper() in VERBS
+    remedy = "Does the statement before end with ;?" if is_next else _wanted(error, error.token)
+    if str(error.token) == "=" and remedy == _NO_IDEA:
+        remedy = "Values are compared with ==; a name of a relation stands at the beginning of its statement."
     return _mistake(f"{str(error.token)!r} cannot stand here", remedy, at, source)
 
 
@@ -245,7 +249,7 @@ def _wanted(error: UnexpectedInput, token: str = "") -> str:
     meant = _perhaps(token, [word for word in words if word.isalpha()])
     if meant or "TYPE" in terminals:
         return meant or f"A type is {', '.join(CHOICES['TYPE'])}, tuple, bag or map."
-    return f"Expected {' or '.join(dict.fromkeys(words))}." if 0 < len(words) <= _SHOWN else ""
+    return f"Expected {' or '.join(dict.fromkeys(words))}." if 0 < len(words) <= _SHOWN else _NO_IDEA
 
 
 def _perhaps(word: str, known: Sequence[str]) -> str:

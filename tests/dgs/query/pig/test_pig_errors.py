@@ -74,6 +74,10 @@ WRONG = {
     b = STREAM a THROUGH `sort`;
         ^
     Call a Python function of a <% %> section in FOREACH.""",
+    A + "b = RANK a BY n;": """Q110 t.pig:2:5: RANK is not supported
+    b = RANK a BY n;
+        ^
+    ORDER the rows, and number them where they are read.""",
     "a = SOCKET_READ 'localhost:9999' AS (n: int); DUMP a;": """Q110 t.pig:1:1: SOCKET_READ is not supported without a plan file
     a = SOCKET_READ 'localhost:9999' AS (n: int); DUMP a;
     ^

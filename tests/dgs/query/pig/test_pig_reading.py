@@ -70,7 +70,16 @@ WRONG = {
     Did you mean int?""",
     "a = filter b by;": """Q101 t.pig:1:16: the statement ends too early
     a = filter b by;
-                   ^""",
+                   ^
+    Compare the statement with the examples in the part on Pig Latin of docs/queries.md.""",
+    "a = filter b by n = 3;": """Q101 t.pig:1:19: '=' cannot stand here
+    a = filter b by n = 3;
+                      ^
+    Values are compared with ==; a name of a relation stands at the beginning of its statement.""",
+    "a = foreach b generate n dump a;": """Q101 t.pig:1:26: 'dump' cannot stand here
+    a = foreach b generate n dump a;
+                             ^
+    Does the statement before end with ;?""",
     "store a in 'x';": """Q101 t.pig:1:9: 'in' cannot stand here
     store a in 'x';
             ^

@@ -67,6 +67,10 @@ MEANINGS = {
     "%default least 2\nc = FILTER a BY k >= $least; DUMP c;": ["(2,z)"],
     "IMPORT 'macros.pig'; c = firsts(a, 1); DUMP c;": ["(1,x)"],
     "c = SAMPLE a 0.0; DUMP c;": [],
+    "<% def f(k: int) -> float: return float('nan') if k == 1 else 0.1 * k %> c = FOREACH b GENERATE f(k), f(w); DUMP c;": [
+        "(0.30000000000000004,3.0)",
+        "(NaN,1.0)",  # DuckDB alone makes a null of it
+    ],
 }
 
 
