@@ -164,11 +164,23 @@ class QueryProgram(Windows):
                 raise ProgramError(
                     program=self.name, problem=f"{name!r} is no stream of the query; it has {known}"
                 )
+        self._check_extremes({*self.weights, *deletes.values()})
         missing = sorted(self.split.tables.keys() - self.tables.keys())
         if missing:
             raise QueryError.of(
                 "Q201", f"no rows for the table {missing[0]!r}", f"Give `tables` with {missing[0]!r}."
             )
+
+    def _check_extremes(self, deleting: set[str]) -> None:
+        """Refuse deletions of streams of which only the least or greatest value is kept."""
+        for one in self.held:
+            found = sorted(deleting.intersection(one.compaction.streams))
+            if found and {"min", "max"}.intersection(one.layout.merges):
+                problem = (
+                    f"rows of {found[0]!r} are deleted, which its source does not say, and only the least or greatest"
+                    " value is kept of them: make the source with `deletes=True`"
+                )
+                raise ProgramError(program=self.name, problem=problem)
 
     at: Mapping[str, str] = MappingProxyType({})
     """For a program that answers windows, the column of each stream with its times."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dgs
 from dgs.errors import ProgramError
-from dgs.query.build import INT, TEXT, average, col, count, stream, table, total
+from dgs.query.build import INT, TEXT, average, col, count, greatest, stream, table, total
 from dgs.query.compact.payloads import Weight
 from dgs.query.errors import QueryError
 from dgs.query.program import QueryProgram
@@ -191,3 +191,11 @@ def test_a_program_is_made_again_elsewhere():
     assert again.script == program.script
     assert again.identity_parts() == program.identity_parts()
     assert again.weights == program.weights
+
+
+def test_deletions_of_a_stream_that_does_not_say_so_are_refused_where_they_cannot_be_undone():
+    largest = stream("a", k=TEXT, x=INT).group("k", m=greatest(col("x")))
+    with pytest.raises(ProgramError, match="rows of 'a' are deleted, which its source does not say"):
+        largest.program(deletes={"gone": "a"})
+    largest.program()
+    stream("a", deletes=True, k=TEXT, x=INT).group("k", m=greatest(col("x"))).program(deletes={"gone": "a"})
