@@ -53,8 +53,7 @@ def key_problem(kind: str, key: Key | type) -> str | None:
     >>> key_problem("price", ("EUR", Decimal("1.5")))
     "a key of kind 'price' cannot be a Decimal: take str(...) of it, or count whole units; got ('EUR', Decimal('1.5'))"
     """
-    found = next(refused_in(key), None)
-    if found is None:
+    if type(key) in _PLAIN or (found := next(refused_in(key), None)) is None:
         return None
     remedy = "a tuple of its parts" if found.__hash__ is None else "str(...) of it, or count whole units"
     return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take {remedy}; got {key!r}"
