@@ -70,6 +70,8 @@ def read(
 ) -> Script:
     """Return the script of a text. Raises QueryError with the place in the text, Q503 if a package is missing."""
     where, packages = FRONTS[language_of(None, lang)]
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError(message=f"the query {text[:60]!r} is not UTF-8 text")
     for package in packages:
         needed(package, f"a query in {lang}")
     module, _, function = where.partition(":")

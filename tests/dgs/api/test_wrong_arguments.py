@@ -7,6 +7,7 @@ import pytest
 
 import dgs
 from dgs.errors import DgsError, UsageError
+from dgs.query.fronts import read
 
 
 class Total(dgs.Program):
@@ -81,6 +82,11 @@ def test_timeouts_are_finite_numbers(timeout, tmp_path):
 def test_state_that_cannot_be_read_is_a_sentence(path):
     with pytest.raises(UsageError, match="no state can be read"):
         dgs.read_state(path)
+
+
+def test_query_that_is_not_text_is_refused():
+    with pytest.raises(UsageError, match="is not UTF-8 text"):
+        read("select \udcff", {})
 
 
 @pytest.mark.parametrize("rule", ["ab", (), 1, ("a", "b"), None])
