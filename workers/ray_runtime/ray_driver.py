@@ -260,6 +260,7 @@ class _Driver:
 
     def _poll(self, checkpoints: Checkpointing) -> None:
         """Collect outputs, reports and counts of all hosts; commit complete checkpoints."""
+        self._leader.is_needed = not (checkpoints.is_stopping or self._session.control.is_signalled)
         self._leader.check()
         events = outputs = 0
         reports: list[HostReport | RootReport] = []

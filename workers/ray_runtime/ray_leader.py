@@ -35,6 +35,7 @@ class RayLeader:
         self._place = (host.strip("[]"), int(port)) if host and port.isdigit() else None
         self._patience = 0.0 if is_own else MISSED_SECONDS
         self._clock = clock
+        self.is_needed = True  # a run that stops commits without it
         self._next_look = self._seen = clock()
 
     @property
@@ -53,7 +54,7 @@ class RayLeader:
     def check(self) -> None:
         """Look now and then. Raises RayLostError if it has ended, or has been away for too long."""
         now = self._clock()
-        if now < self._next_look:
+        if now < self._next_look or not self.is_needed:
             return
         self._next_look = now + LOOK_SECONDS
         if self.is_there:

@@ -85,6 +85,12 @@ def test_leader_of_another_cluster_may_be_away_for_a_while():
         leader.check()
 
 
+def test_run_that_stops_does_not_need_the_leader():
+    leader = RayLeader(f"127.0.0.1:{closed_port()}", is_own=True, clock=Clock())
+    leader.is_needed = False
+    leader.check()
+
+
 def test_leader_that_takes_a_connection_is_there():
     with socket.create_server(("127.0.0.1", 0)) as server:
         leader = RayLeader(f"127.0.0.1:{server.getsockname()[1]}", is_own=True, clock=Clock())
