@@ -23,8 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dgs.model.dependence import SAME_KEY, Dependence
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Key
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.rates import KindRates, by_kind
 
@@ -83,14 +85,14 @@ class Between:
     """A cache of whether tags of two sets depend on each other, since many plans of one program ask the same."""
 
     def __init__(self, program: Program) -> None:
-        self._dependence = program.dependence
+        self.dependence = program.dependence
         self._known: dict[tuple[TagSet, TagSet], bool] = {}
 
     def __call__(self, left: TagSet, right: TagSet) -> bool:
         """Return whether some tag of `left` depends on some tag of `right`."""
         pair = left, right
         if pair not in self._known:
-            self._known[pair] = self._known[right, left] = self._dependence.between(left, right)
+            self._known[pair] = self._known[right, left] = self.dependence.between(left, right)
         return self._known[pair]
 
 
@@ -143,6 +145,7 @@ class _Cuts:
         self._found: dict[TagSet, tuple[float, float]] = {}
         for lane in lanes:
             self._alike.setdefault(lane.tags, []).append(lane)
+        self._near = _Near(self._alike, between.dependence)
 
     def of(self, lane: _Owned) -> float:
         """Return the events per second of other lanes that depend on those of a lane."""
@@ -154,12 +157,49 @@ class _Cuts:
     def _rates(self, tags: TagSet) -> tuple[float, float]:
         """Return the rates of lanes that depend on some tags: of those with other tags, and of those with the same ones."""
         cutting = [
-            lanes for other, lanes in self._alike.items() if other != tags and self._between(tags, other)
+            self._alike[other]
+            for other in self._near.to(tags)
+            if other != tags and self._between(tags, other)
         ]
         alike = self._alike[tags]
         cuts_itself = len(alike) > 1 and self._between(tags, tags)
         others = sum(lane.rate for lanes in cutting for lane in lanes)
         return others, sum(lane.rate for lane in alike) if cuts_itself else 0.0
+
+
+class _Near:
+    """Tag sets by kind and by key, so that a thousand streams with keys of their own are not compared pair by pair."""
+
+    def __init__(self, all_tags: Iterable[TagSet], dependence: Dependence) -> None:
+        self._all = tuple(all_tags)
+        self._rules = [
+            pair for r in dependence.rules for pair in ((r.left, r.right, r.when), (r.right, r.left, r.when))
+        ]
+        self._is_indexed = not dependence.is_total and not any(tags.others for tags in self._all)
+        self._of_kind: dict[str, list[TagSet]] = {}
+        self._unlisted: dict[str, list[TagSet]] = {}
+        self._of_key: dict[tuple[str, Key], list[TagSet]] = {}
+        for tags, (name, keys) in ((each, kind) for each in self._all for kind in each.kinds):
+            self._of_kind.setdefault(name, []).append(tags)
+            if not keys.is_finite:
+                self._unlisted.setdefault(name, []).append(tags)
+            for key in keys.extra:
+                self._of_key.setdefault((name, key), []).append(tags)
+
+    def to(self, tags: TagSet) -> Iterable[TagSet]:
+        """Return the sets that may depend on some tags, in an order that is always the same: all but those that share no key with them."""
+        if not self._is_indexed:
+            return self._all
+        found: dict[TagSet, None] = {}
+        for mine, other, when in self._rules:
+            keys, name = tags.keys(str(mine)), str(other)
+            if when is SAME_KEY and keys.is_finite:
+                found |= dict.fromkeys(self._unlisted.get(name, ()) if keys else ())
+                for key in keys.extra:
+                    found |= dict.fromkeys(self._of_key.get((name, key), ()))
+            elif keys:
+                found |= dict.fromkeys(self._of_kind.get(name, ()))
+        return found
 
 
 def _stretches(lane: _Owned, cuts_of: _Cuts, *, least: float) -> float:

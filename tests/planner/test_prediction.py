@@ -18,7 +18,8 @@ from dgs.planner.optimizers import exhaustive
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
-from dgs.planner.prediction.traffic import Between
+from dgs.planner.prediction.traffic import Between, _Near, traffic
+from dgs.planner.rates import kind_rates
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics.unvectorised import without_batches
 from tests.planner.instances import instances, random_instance
@@ -127,6 +128,30 @@ def test_plans_of_many_streams_are_compared_without_comparing_all_pairs_of_strea
 
 
 @settings(max_examples=30, deadline=None)
+@given(instances(), st.integers(1, 3), st.integers(0, 1000))
+def test_tag_sets_that_are_not_near_never_depend_on_each_other(instance, hosts, seed):
+    program, topology, made = with_random_plan(instance, hosts, seed)
+    rates = kind_rates(made, topology.streams)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Near, "to", lambda near, _tags: near._all)
+        all_pairs = traffic(made, program, rates)
+    assert {
+        name: [round(lane.stretches, 6) for lane in one.lanes]
+        for name, one in traffic(made, program, rates).items()
+    } == {name: [round(lane.stretches, 6) for lane in one.lanes] for name, one in all_pairs.items()}
+
+
+def test_a_thousand_streams_with_keys_of_their_own_are_not_compared_pair_by_pair(monkeypatch):
+    compared, between = [], Dependence.between
+    monkeypatch.setattr(Dependence, "between", lambda *sides: compared.append(sides) or between(*sides))
+    streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): 1.0})]
+    for i in range(100):
+        own = [VIEW(f"{i}, {j}") for j in range(3)]
+        streams.append(Stream(f"v{i}", TagSet.of(*own), dict.fromkeys(own, 10.0)))
+    plan(Keyed(), on(Topology(streams), 4), name="cost")
+    assert len(compared) < 3000  # 5,000 pairs for one plan of many
+
+
 @given(instances(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_choice_is_never_predicted_to_be_slower_than_one_worker(instance, hosts, rnd):
     program, topology = instance
