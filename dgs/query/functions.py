@@ -233,7 +233,7 @@ def _texts() -> None:
     place = "strpos({0}, {1})"
     _define("position_of", lambda a, b: a.find(b) + 1, always(INT, "text"), place, 2, spark="instr({0}, {1})")
     parts = always(list_of(TEXT), "text")
-    _define("split", m.split_text, parts, "string_split({0}, {1})", 2,
+    _define("split", m.split_text, parts, "CASE WHEN {0} = '' THEN [''] ELSE string_split({0}, {1}) END", 2,
         spark="split({0}, concat('\\\\Q', {1}, '\\\\E'))", sees_nulls=True)
     _define("split_part", m.split_part, always(TEXT, "text", "text", "int64"), "split_part({all})", 3)
     words = "list_filter(string_split_regex({0}, '[ \\t\\n\\r\\f\\v\",()*]+'), lambda x: x <> '')"
@@ -257,7 +257,7 @@ def _lists() -> None:
         "list_sort(list_distinct({0}))", 1,
         spark="array_sort(filter(array_distinct({0}), x -> x IS NOT NULL))")
     _define("list_contains", lambda a, b: m.position(a, b) is not None, member(BOOL),
-        "list_contains({0}, {1})", 2, spark="array_contains({0}, {1})")
+        "CASE WHEN {1} IS NOT NULL THEN list_contains({0}, {1}) END", 2, spark="array_contains({0}, {1})")
     _define("list_position", m.position, member(INT), "list_position({0}, {1})", 2, sees_nulls=True,
         spark="nullif(array_position({0}, {1}), 0)")
     _define("list_extract", m.item_at, item_at, "list_extract({0}, {1})", 2,
