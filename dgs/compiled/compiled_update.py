@@ -87,7 +87,7 @@ class CompiledUpdate:
         try:
             text, loop, arrays, keys = self._prepared(state, batch)
         except Refused as refused:
-            self._refuse(batch, refused)
+            self._refuse([batch], refused)
             self.interpreted += len(batch)
             return self._interpret(state, batch, outputs)
         form = form_of(text.state, keys)
@@ -146,8 +146,12 @@ class CompiledUpdate:
                     None  # floats have come with these events: from the next ones on all lanes are in order
                 )
             return MergedRun(form_of(text.state, keys), loop, batches, classes, texts)
-        except Refused:
-            return None  # stretches of single lanes say why, if they are refused, too
+        except ReadsStream:  # classes of lanes with the names of the streams are asked for
+            return self.merged(state, lanes, ordered, is_by_key=is_by_key)
+        except Refused as refused:
+            if is_by_key:  # else stretches of single lanes say why, if they are refused, too
+                self._refuse([batch for own in lanes.values() for batch in own], refused)
+            return None
 
     def _together(self, lanes: Iterable[int], ordered: Mapping[int, Sequence[int]]) -> list[int] | None:
         """Return the lanes that one loop merges, by rank. None if dependent lanes are of one stream: ranks do not order them."""
@@ -229,11 +233,11 @@ class CompiledUpdate:
             text, loop = self._loop(lane, state_type(state, keys))
         return text, loop, columns_of(batch, lane, text), keys
 
-    def _refuse(self, batch: EventBatch, refused: Refused) -> None:
-        """Note why a batch is interpreted. Values that do not fit are no fault of the program."""
+    def _refuse(self, batches: Iterable[EventBatch], refused: Refused) -> None:
+        """Note why batches are interpreted. Values that do not fit are no fault of the program."""
         if isinstance(refused, NotYet):
             return
-        kinds = tuple(dict.fromkeys(str(tag.kind) for tag in batch.tags))
+        kinds = tuple(dict.fromkeys(str(tag.kind) for batch in batches for tag in batch.tags))
         self.refusals[kinds] = refused.refusal
         if self._is_required and not isinstance(refused, DoesNotFit):
             program = type(getattr(self._update, "__self__", self._update)).__name__

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dgs
 from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import UserCodeError
+from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch
 from dgs.semantics.unvectorised import without_batches
 from dgs.workers.protocol.bounds import Bounds
@@ -147,6 +148,36 @@ def test_a_later_batch_with_an_int_that_does_not_fit_is_interpreted():
     ]
     release = release_of([rank for rank, _, _ in parts], batches)
     assert merged(program, release, 0, by_python)[0] == sequential(program, batches, 0)
+
+
+def alternating(expression):
+    """Return a folder whose update must be compiled, and a release of two lanes that take turns."""
+    text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n"
+    program = program_of(text + f"        emit({expression})\n        return state + event.payload\n")
+    batches = [
+        EventBatch.of(
+            f"s{rank}", rank=rank, tags=[dgs.Tag("a")], ts=np.arange(20) * 2 + rank, payload=np.arange(20)
+        )
+        for rank in range(2)
+    ]
+    folder = Folder(program, program.states()[0], "w", Bounds(few_events=0))
+    folder._compiled = CompiledUpdate(
+        program.states()[0].update, folder._loop.fold_batch, is_required=True, translate=by_python
+    )
+    return folder, release_of([0, 1], batches)
+
+
+def test_lanes_that_take_turns_are_refused_where_they_must_be_compiled():
+    folder, release = alternating("event.payload % 3 if state else -0.0")
+    with pytest.raises(CompileError, match=r"for kind 'a': .*sometimes int and sometimes float"):
+        folder.fold(0, release)
+
+
+def test_lanes_that_take_turns_are_compiled_although_they_read_the_name_of_their_stream():
+    folder, release = alternating("1 if event.stream == 's1' else 2")
+    _, outputs = folder.fold(0, release)
+    assert (folder._compiled.events, folder._compiled.interpreted) == (40, 0)
+    assert sum(one.to_list().count(2) for one in outputs) == 20
 
 
 @pytest.mark.parametrize("every", [20, 60, 500])
