@@ -15,21 +15,17 @@ import dis
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import pairwise
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dgs.errors import ProgramError
 from dgs.model.dependence import Dependence, Rule, When
-from dgs.model.program import Program, StateType
+from dgs.model.program import KEPT, Program, StateType
 from dgs.model.tags import AnyKind, Kind
 
 TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
 """The attributes of an event or a batch that a program may read without seeing tags."""
-
-NOT_GIVEN = ("all_kinds", "gives", "kind", "kind_problem")
-"""Methods of Program that programs do not override."""
 
 RETURNING = ("init", "update", "update_batch", "fork", "join", "identity")
 """Methods of a program that return states."""
@@ -92,12 +88,7 @@ def _own_names(program: Program) -> list[str]:
 def _library_names(program: Program) -> list[str]:
     """Return the names that a program may define, from the classes of dgs that it inherits from."""
     parts = [part for one in type(program).__mro__ if _is_ours(one) for part in vars(one).items()]
-    derived = (property, cached_property)
-    return [
-        name
-        for name, value in parts
-        if not (name.startswith("_") or name in NOT_GIVEN or isinstance(value, derived))
-    ]
+    return [name for name, _ in parts if not (name.startswith("_") or name in KEPT)]
 
 
 def _is_ours(one: type) -> bool:
@@ -127,8 +118,8 @@ def _generators(program: Program) -> Iterator[str]:
 
 
 def _wrong_names(program: Program) -> Iterator[str]:
-    """Yield the problems of `kinds` and `accumulates`."""
-    for name in ("kinds", "accumulates"):
+    """Yield the problems of `kinds`, `accumulates` and `stamps`."""
+    for name in ("kinds", "accumulates", "stamps"):
         given = getattr(program, name)
         if isinstance(given, str):
             yield f"`{name}` is one kind, and must be a tuple: write `{name} = ({given!s},)`, with a comma"

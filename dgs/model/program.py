@@ -142,6 +142,16 @@ class Program(Typed[OwnState, OwnOutput]):
     front: RowFront | None = None
     version: ClassVar[int] = 1
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.partition(".")[0] != "dgs":
+            for name, value in vars(cls).items():
+                _refuse_taken(cls, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _refuse_taken(type(self), name, value)
+        super().__setattr__(name, value)
+
     def init(self) -> OwnState:
         """Return the initial state."""
         raise NotImplementedError
@@ -316,3 +326,27 @@ class Program(Typed[OwnState, OwnOutput]):
             yield from (map(item, item.domain) if isinstance(item.domain, tuple) else [item()])
         if not self.kinds:
             raise ProgramError(program=self.name, problem="a functional dependence needs `kinds = (...)`")
+
+
+KEPT = frozenset(
+    ["all_kinds", "gives", "kind", "kind_problem"]
+    + [name for name, value in vars(Program).items() if isinstance(value, (property, cached_property))]
+)
+"""Parts of Program that programs do not override."""
+
+METHODS = frozenset(
+    name
+    for name, value in vars(Program).items()
+    if isinstance(value, FunctionType) and not name.startswith("_")
+)
+
+
+def _refuse_taken(program: type[Program[Any, Any]], name: str, value: Any) -> None:
+    """Raise ProgramError for a name that dgs needs for something else, such as an attribute `states`."""
+    if name in KEPT:
+        problem = f"`{name}` is a name that dgs keeps for itself"
+    elif name in METHODS and not callable(value) and not hasattr(value, "__get__"):
+        problem = f"`{name}` is a method of every program, and here a value of type {type(value).__name__}"
+    else:
+        return
+    raise ProgramError(program=program.__name__, problem=f"{problem}: call it otherwise, such as `my_{name}`")

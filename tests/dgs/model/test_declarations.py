@@ -81,6 +81,27 @@ def test_an_event_in_a_closure_may_be_used_anyhow():
     assert "`update` looks at" in refused(made(update=inner))
 
 
+@pytest.mark.parametrize("name", ["dependence", "name", "kind", "is_vectorised", "accumulating", "all_kinds"])
+def test_names_that_dgs_keeps_for_itself_are_refused_where_they_are_given(name):
+    with pytest.raises(
+        ProgramError, match=f"`{name}` is a name that dgs keeps for itself: call it otherwise"
+    ):
+        made(**{name: lambda self, a, b: True})
+    with pytest.raises(ProgramError, match=f"program Made: `{name}` is a name that dgs keeps for itself"):
+        setattr(made(), name, 5)
+
+
+@pytest.mark.parametrize("name", ["states", "fork_joins", "update", "join"])
+def test_a_value_in_place_of_a_method_is_refused(name):
+    with pytest.raises(
+        ProgramError, match=f"`{name}` is a method of every program, and here a value of type dict"
+    ):
+        made(**{name: {}})
+    with pytest.raises(ProgramError, match="of type dict: call it otherwise, such as `my_"):
+        setattr(made(), name, {})
+    assert made(join=staticmethod(max), init=classmethod(lambda cls: 0)).init() == 0
+
+
 def test_kinds_that_are_no_tuple_of_kinds():
     assert "write `kinds = (value,)`, with a comma" in refused(made(kinds=VALUE))
     assert "write `accumulates = (value,)`, with a comma" in refused(made(accumulates="value"))
@@ -160,11 +181,11 @@ def test_an_inherited_relation_and_one_of_an_instance():
 def test_a_name_that_is_almost_that_of_a_part_is_told(written, meant):
     [told] = near_misses(made(**{written: 1}))
     assert told == f"Made.{written} is not a part of a program, and nothing calls it: is `{meant}` meant?"
-    assert near_misses(made(**{written: 1, meant: 1})) == []
+    assert near_misses(made(**{written: len, meant: len})) == []
 
 
 def test_parts_and_other_names_are_not_told():
-    assert near_misses(made(join=1, fork=1, price=3, helper=1, _jion=1)) == []
+    assert near_misses(made(join=len, fork=len, price=3, helper=1, _jion=1)) == []
 
 
 def test_parts_of_ready_programs_count_too():
@@ -180,12 +201,12 @@ def test_parts_of_ready_programs_count_too():
     ("given", "told"),
     [
         (
-            {"init": 1},
+            {"init": len},
             "class Made has no method `update(self, state, event, emit)`, which every program needs",
         ),
-        ({"update": 1}, "class Made has no method `init(self)`, which every program needs"),
-        ({"update": 1, "init_state": 1}, "needs; is `init_state` meant to be it?"),
-        ({"init": 1, "updates": 1}, "needs; is `updates` meant to be it?"),
+        ({"update": len}, "class Made has no method `init(self)`, which every program needs"),
+        ({"update": len, "init_state": len}, "needs; is `init_state` meant to be it?"),
+        ({"init": len, "updates": len}, "needs; is `updates` meant to be it?"),
     ],
 )
 def test_missing_methods_are_named(given, told):
