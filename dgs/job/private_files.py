@@ -24,6 +24,9 @@ from dgs.errors import InvalidError
 
 OWNER_ONLY = "077"
 
+RUN = "run.json"
+"""The file that each run directory has."""
+
 _masks = [int(OWNER_ONLY, 8)]
 
 
@@ -69,17 +72,21 @@ def opener(path: str, flags: int) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory with our mode; give this mode to one that is there. Those above it are made as the process makes any.
+    """Make a directory with our mode. One that is there gets it if it is empty or of a run: else it is the user's, and keeps its own.
 
-    Raises OSError, ForeignDirectoryError.
+    Those above it are made as the process makes any. Raises OSError, ForeignDirectoryError.
     """
     refuse_foreign(path)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = path.stat()
-    is_mine = found.st_uid == os.geteuid()
     wanted = directory_mode() | (found.st_mode & stat.S_ISGID)
-    if is_mine and stat.S_IMODE(found.st_mode) != wanted:
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != wanted and _is_ours(path):
         path.chmod(wanted)
+
+
+def _is_ours(directory: Path) -> bool:
+    is_of_run = (directory / RUN).exists() or (directory.parent / RUN).exists()
+    return is_of_run or next(directory.iterdir(), None) is None
 
 
 def refuse_foreign(path: Path) -> None:

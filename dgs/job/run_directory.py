@@ -31,7 +31,7 @@ from dgs.job.references import relocated, relocated_references, with_references
 if TYPE_CHECKING:
     from dgs.job.settings import Settings
 
-ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
+ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = private_files.RUN, "lock", "outputs", "plan.yaml", "results.json"
 PLANS, STORY, UNPRINTED = "plans.ndjson", "story.jsonl", "unprinted.jsonl"
 
 CLAIM = "process "
@@ -95,11 +95,11 @@ class RunDirectory:
     def create(cls, path: Path) -> RunDirectory:
         """Make the directory. It may exist if it has no files that a run would overwrite."""
         directory = cls(path)
-        directory.make()
         directory.check_unused()
         if foreign := directory._foreign():
             problem = f"it holds files that no run has written: {', '.join(foreign)}"
             raise OutputUnwritableError(path=path, problem=problem)
+        directory.make()
         return directory
 
     def make(self) -> None:

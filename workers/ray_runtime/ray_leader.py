@@ -4,9 +4,9 @@ Ray tries for a minute to reach it, and then ends our process with exit code 1 a
 be started or killed. A cluster of our own never gets it back, and is started anew. Others may have it restarted for them.
 
 >>> leader = RayLeader("127.0.0.1:1", is_own=True)
->>> leader.check()
-Traceback (most recent call last):
-dgs.errors.at_run_time.RayLostError: the process that leads the Ray cluster (GCS, 127.0.0.1:1) has ended
+>>> try: leader.check()
+... except RayLostError as error: print(error.facts["problem"])
+the process that leads the Ray cluster (GCS, 127.0.0.1:1) has ended
 """
 
 from __future__ import annotations

@@ -328,6 +328,24 @@ def test_run_directory_is_for_its_user_or_the_group_whatever_the_mask_of_the_pro
     assert {mode for name, mode in outputs.items() if name.startswith("part")} == {0o666 & ~of_process}
 
 
+@pytest.mark.parametrize("taken", [None, "notes.txt", "plan.yaml"])
+def test_directory_that_was_there_keeps_its_mode_unless_it_is_empty(project, taken):
+    """As the home directory of the user does, or `/`: others have files there, too."""
+    there = project / "there"
+    there.mkdir()
+    if taken is not None:
+        (there / taken).write_text("mine")
+    there.chmod(0o755)
+    code, said = dgs(project, "run", "plan.yaml", "--run-dir", "there")
+    assert (code, "files that no run has written" in said) == (
+        (4, True) if taken == "plan.yaml" else (0, False)
+    ), said
+    assert stat.S_IMODE(there.stat().st_mode) == (0o700 if taken is None else 0o755)
+    if code == 0:
+        assert modes(there)["results.json"] == 0o600
+        assert modes(there)["checkpoints"] == 0o700
+
+
 @pytest.mark.parametrize("umask", ["777", "070", "700", "000", "022x", 8])
 def test_umask_that_shuts_the_owner_out_or_lets_others_write_is_refused(umask):
     with pytest.raises(ValueError, match="umask"):
