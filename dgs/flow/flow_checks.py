@@ -223,7 +223,12 @@ class _Checker(Demands):
 
     def _join(self, node: Node, step: steps.Join, fact: Fact) -> Fact:
         other = self.facts[node.inputs[1]]
-        self.same(node, "F03", "keys of its two edges", fact.type.key, other.type.key)
+        left, right = fact.type.key, other.type.key
+        if (left == ()) != (right == ()):
+            self.add("F03", node, "pairs the items of one key, and one of its edges has no keys", expected="keys on both edges",
+                found=f"{fact.type} and {other.type}", fix="Give both edges the key to pair by with .key_by(...)")  # fmt: skip
+        else:
+            self.same(node, "F03", "keys of its two edges", left, right)
         for one in (fact, other):
             self.check_parts(node, step.accept_parts, one)
         if step.function is not None:

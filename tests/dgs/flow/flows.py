@@ -352,10 +352,16 @@ def growth(node):
     return of * 2 if is_many else of
 
 
+def has_keys(edge):
+    """Return whether the items of an edge have keys of their own."""
+    return checked(edge.builder.finished(edge)).types[edge.node].key != ()
+
+
 def joined(r, edge, open_edges):
     """Put another edge beside this one, or pair them."""
     other = r.choice(open_edges)
-    if r.random() < 0.5 or growth(edge.node) * growth(other.node) > LARGEST:
+    is_large = growth(edge.node) * growth(other.node) > LARGEST
+    if r.random() < 0.5 or is_large or has_keys(edge) != has_keys(other):
         return edge.merge(other.map(lambda k, v: v + 1))
     return edge.join(other, lambda k, a, b: (a * 3 + b) % 101, accept_parts=True)
 

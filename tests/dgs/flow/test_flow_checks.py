@@ -215,6 +215,7 @@ WRONG = {
     "F02 into": ("F02", None, lambda a: a.sort(by=0).into(SinceMiss(), tag=lambda _, v: HIT(v))),
     "F03 merge": ("F03", None, lambda a: a.key_by(by_text).merge(a.key_by(by_number))),
     "F03 join": ("F03", None, lambda a: a.key_by(by_text).join(a.key_by(by_number))),
+    "F03 join without keys": ("F03", None, lambda a: a.key_by(by_text).join(a)),
     "F03 template": ("F03", None, lambda a: a.key_by(by_number).apply(OfNumbers())),
     "F04 function": ("F04", None, lambda a: a.map(lambda _, v: v, gives=int).map(of_text)),
     "F04 merge": ("F04", None, lambda a: a.map(by_text).merge(a.map(by_number))),
