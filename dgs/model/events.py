@@ -120,7 +120,7 @@ class EventBatch:
         """Make a batch from anything array-like; `seq` counts from 0 when not given."""
         times = np.asarray(ts, dtype=np.int64)
         numbers = np.arange(len(times), dtype=np.int64) if seq is None else np.asarray(seq, dtype=np.int64)
-        which = None if codes is None else np.asarray(codes, dtype=np.int32)
+        which = None if codes is None else _codes(codes)
         return cls(stream, rank, times, numbers, tuple(tags), which, payload)
 
     def __len__(self) -> int:
@@ -218,6 +218,14 @@ class EventBatch:
         times = iter(self.ts.tolist())
         stream = declared_stream(self.stream)
         return map(event_of_row, zip(tags, repeat(stream, n), times, payload, strict=True)), times
+
+
+def _codes(given: Any) -> Codes:
+    """Return codes in 32 bits. One beyond them stays beyond all tags."""
+    codes = np.asarray(given)
+    if codes.dtype.itemsize > np.dtype(np.int32).itemsize:
+        codes = codes.clip(-1, np.iinfo(np.int32).max)
+    return codes.astype(np.int32, copy=False)
 
 
 def declared_stream(stream: str) -> str:

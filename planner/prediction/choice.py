@@ -59,8 +59,11 @@ def _reason(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, a
 def _reason_alone(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, against: int) -> str:
     """In one process costs are not measured, so only ratios mean something."""
     several = best or against
-    ratio = predicted[several].throughput / predicted[0].throughput
-    return f"{_workers(plans[several])}: {ratio:.2g} times as fast as one worker, where {predicted[several].limit}"
+    many, one = predicted[several].throughput, predicted[0].throughput
+    ratio = (
+        f"{many / one:.2g} times as fast" if many >= one or not many else f"{one / many:.2g} times as slow"
+    )
+    return f"{_workers(plans[several])}: {ratio} as one worker, where {predicted[several].limit}"
 
 
 def _ready_for_late_keys(

@@ -49,7 +49,7 @@ def test_cost_makes_one_worker_for_one_process(project, dgs):
     done = dgs("plan plan.yaml --optimizer cost --set runtime.kind=local")
     assert done.out.splitlines() == ["w0: barrier from barriers; value from left, right"]
     assert "one worker: no other is predicted to be faster (3 workers: " in done.err
-    assert " times as fast as one worker, where " in done.err
+    assert " times as slow as one worker, where " in done.err
 
 
 def test_a_run_with_the_optimizer_cost_is_verified(project, dgs):

@@ -211,6 +211,12 @@ def test_a_code_beyond_the_tags_of_a_batch_with_payloads_names_its_row():
         events(stream(), [batch])
 
 
+def test_a_code_beyond_32_bits_is_none_of_the_tags():
+    batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2], codes=np.array([0, 2**32 + 1]))
+    with pytest.raises(MalformedRowError, match="code 2147483647 is not one of the 2 tags"):
+        events(stream(), [batch])
+
+
 @pytest.mark.parametrize("code", [-1, 2])
 def test_a_code_that_is_none_of_the_tags_of_its_batch_names_its_row(code):
     batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3], codes=[0, 1, code])
