@@ -78,10 +78,8 @@ class Meter(NoMeter):
 
     def enter(self, part: int) -> int:
         """Note that the worker begins a part of its work; return the part that it was in."""
-        before, now = (
-            self._part,
-            self._clock(),
-        )  # no further call: this happens several times a synchronisation
+        # No further call: this happens several times a synchronisation.
+        before, now = self._part, self._clock()
         self._account[before] += now - self._last
         self._last, self._part = now, part
         return before
