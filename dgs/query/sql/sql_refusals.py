@@ -38,6 +38,7 @@ REFUSED: dict[type[exp.Expr], Refusal] = {
     exp.All: Refusal("a comparison with `all`", "all", "Use `not exists`."),
     exp.Lambda: Refusal("a lambda", "lambda|->"),
     exp.TryCast: Refusal("`try_cast`", "try_cast", "Use `cast` within a `case` that asks what it needs."),
+    exp.Pad: Refusal("`lpad` and `rpad`", "lpad|rpad", "Pad the texts where the answer is read."),
     exp.Escape: Refusal("`like` with `escape`", "escape", "Use `replace` or `contains`."),
     exp.Values: Refusal("`values`", "values", "Put the rows into a file, and read it as a table."),
 }
