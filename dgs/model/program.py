@@ -146,7 +146,8 @@ class Program(Typed[OwnState, OwnOutput]):
         super().__init_subclass__(**options)
         if cls.__module__.partition(".")[0] != "dgs":
             for name, value in vars(cls).items():
-                _refuse_taken(cls, name, value)
+                if name != "name" or not isinstance(value, (str, property)):  # another name than the class's
+                    _refuse_taken(cls, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         _refuse_taken(type(self), name, value)

@@ -102,6 +102,10 @@ def test_a_value_in_place_of_a_method_is_refused(name):
     assert made(join=staticmethod(max), init=classmethod(lambda cls: 0)).init() == 0
 
 
+def test_a_class_may_give_its_programs_another_name():
+    assert made(name="Others").name == "Others"
+
+
 def test_kinds_that_are_no_tuple_of_kinds():
     assert "write `kinds = (value,)`, with a comma" in refused(made(kinds=VALUE))
     assert "write `accumulates = (value,)`, with a comma" in refused(made(accumulates="value"))
