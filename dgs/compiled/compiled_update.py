@@ -13,7 +13,7 @@ import numpy as np
 from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
 from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
-from dgs.compiled.lowering.merged_lanes import merged_text
+from dgs.compiled.lowering.merged_lanes import Order, merged_text
 from dgs.compiled.lowering.method_source import Surroundings, function_of
 from dgs.compiled.lowering.value_types import (
     DoesNotFit,
@@ -36,10 +36,7 @@ from dgs.model.events import EventBatch, Int64s
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 
-Ordered = tuple[tuple[int, tuple[int, ...]], ...]
-"""For each lane, those that it depends on."""
-
-WINDOWS: Ordered = ((-1, ()),)
+WINDOWS = (Order((-1,), ()),)
 """Stands where the order of lanes would be: the loop folds windows of one lane."""
 MOST_DEVIATIONS = 8
 """After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
@@ -71,7 +68,7 @@ class CompiledUpdate:
         self._update, self._interpret, self._is_required = update, interpret, is_required
         self._translate = translate
         self._loops: dict[
-            tuple[tuple[LaneClass, ...], Ordered, Type],
+            tuple[tuple[LaneClass, ...], tuple[Order, ...], Type],
             tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal,
         ] = {}
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
@@ -124,28 +121,21 @@ class CompiledUpdate:
                 found = joined_class([*known, *map(self._lane_class, own)])
                 self._lanes[lane] = found, own[0].cut(0, 0)
             together = self._together(lanes, ordered)
-            if together is None:
-                return None
             batches = [list(lanes.get(lane, [self._lanes[lane][1]])) for lane in together]
             classes = tuple(self._lanes[lane][0] for lane in together)
             keys = keys_of(state, [batch for of_lane in batches for batch in of_lane])
             of = state_type(state, keys)
             are_ordered = all(len(ordered.get(lane, ())) >= len(together) - 1 for lane in together)
-            if not are_ordered and has_floats(self._widened(classes, of)):
-                ordered, are_ordered = (
-                    {lane: [one for one in together if one != lane] for lane in together},
-                    True,
-                )
-                if not is_by_key or self._together(lanes, ordered) is None:
+            if not are_ordered and self._has_floats(classes, self._orders(together, ordered), of):
+                if not is_by_key:
                     return None
-            place = {lane: number for number, lane in enumerate(together)}
-            waits = (tuple(place[one] for one in ordered.get(lane, ()) if one in place) for lane in together)
-            text, loop, texts = self._loops_of(classes, tuple(enumerate(waits)), of)
-            if has_floats(text.state) and not are_ordered:
-                return (
-                    None  # floats have come with these events: from the next ones on all lanes are in order
-                )
-            return MergedRun(form_of(text.state, keys), loop, batches, classes, texts)
+                ordered = {lane: [one for one in together if one != lane] for lane in together}
+            orders = self._orders(together, ordered)
+            text, loop, texts = self._loops_of(classes, orders, of)
+            with_numbers = [n for n, order in enumerate(orders) if order.twins]
+            return MergedRun(
+                form_of(text.state, keys), loop, batches, classes, texts, with_numbers=with_numbers
+            )
         except ReadsStream:  # classes of lanes with the names of the streams are asked for
             return self.merged(state, lanes, ordered, is_by_key=is_by_key)
         except Refused as refused:
@@ -153,17 +143,24 @@ class CompiledUpdate:
                 self._refuse([batch for own in lanes.values() for batch in own], refused)
             return None
 
-    def _together(self, lanes: Iterable[int], ordered: Mapping[int, Sequence[int]]) -> list[int] | None:
-        """Return the lanes that one loop merges, by rank. None if dependent lanes are of one stream: ranks do not order them."""
+    def _together(self, lanes: Iterable[int], ordered: Mapping[int, Sequence[int]]) -> list[int]:
+        """Return the lanes that one loop merges, by rank."""
         group, new = set(lanes), list(lanes)
         while new:
             found = {one for lane in new for one in ordered.get(lane, ())} & self._lanes.keys()
             new = list(found - group)
             group |= found
-        rank = {lane: self._lanes[lane][1].rank for lane in group}
-        if any(rank[lane] == rank[one] for lane in group for one in ordered.get(lane, ()) if one in group):
-            return None
-        return sorted(group, key=lambda lane: (rank[lane], lane))
+        return sorted(group, key=lambda lane: (self._lanes[lane][1].rank, lane))
+
+    def _orders(self, together: list[int], ordered: Mapping[int, Sequence[int]]) -> tuple[Order, ...]:
+        """Return what the loop knows of the order of each lane, whose numbers are their places in `together`."""
+        place = {lane: number for number, lane in enumerate(together)}
+        waits = [tuple(place[one] for one in ordered.get(lane, ()) if one in place) for lane in together]
+        ranks = [self._lanes[lane][1].rank for lane in together]
+        of_rank = {rank: [n for n, other in enumerate(ranks) if other == rank] for rank in ranks}
+        depend = {rank for n, rank in enumerate(ranks) if not set(waits[n]).isdisjoint(of_rank[rank])}
+        twins = [tuple(m for m in of_rank[rank] if m != n and rank in depend) for n, rank in enumerate(ranks)]
+        return tuple(map(Order, waits, twins))
 
     def fold_merged(self, run: MergedRun, state: State, rest: Rest, outputs: list[OutputBatch]) -> State:
         """Return the state after a run of several lanes; add the outputs. `rest`: interprets what is left of all lanes."""
@@ -278,7 +275,7 @@ class CompiledUpdate:
         return text, loop
 
     def _loops_of(
-        self, lanes: tuple[LaneClass, ...], ordered: Ordered, state: Type
+        self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type
     ) -> tuple[LoopText, Loop, Sequence[LoopText]]:
         """Return the loop for lanes of some classes and a type of state, and the texts for each lane. Raises Refused."""
         function = function_of(self._update)
@@ -291,9 +288,9 @@ class CompiledUpdate:
         if self._surroundings is None:
             self._surroundings = Surroundings(function, self._update.__self__)  # type: ignore[attr-defined]
         state = self._widened(lanes, state)
-        key = (lanes, ordered, state)
+        key = (lanes, orders, state)
         if key not in self._loops:
-            self._loops[key] = self._lowered(function, self._surroundings, lanes, ordered, state)
+            self._loops[key] = self._lowered(function, self._surroundings, lanes, orders, state)
         found = self._loops[key]
         if isinstance(found, Refusal):
             raise Refused.of(found)
@@ -317,15 +314,15 @@ class CompiledUpdate:
         function: FunctionType,
         surroundings: Surroundings,
         lanes: Sequence[LaneClass],
-        ordered: Ordered,
+        orders: tuple[Order, ...],
         state: Type,
     ) -> tuple[LoopText, None, Sequence[LoopText]] | Refusal:
         """Return the text of a loop for lanes, and the texts for each lane, or why there is none. Raises ReadsStream."""
         try:
             if len(lanes) > 1:
-                text, each = merged_text(function, surroundings, lanes, dict(ordered), state)
+                text, each = merged_text(function, surroundings, lanes, orders, state)
                 return text, None, each
-            if ordered == WINDOWS:
+            if orders == WINDOWS:
                 text, of_lane = windows_text(function, surroundings, lanes[0], state)
                 return text, None, (of_lane,)
             text = loop_text(function, surroundings, lanes[0], state)
@@ -338,6 +335,12 @@ class CompiledUpdate:
         except NESTED_TOO_DEEPLY:
             return TOO_DEEP
         return text, None, (text,)
+
+    def _has_floats(self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type) -> bool:
+        """Whether the states of a loop over several lanes have floats. Raises Refused."""
+        return has_floats(self._widened(lanes, state)) or has_floats(
+            self._loops_of(lanes, orders, state)[0].state
+        )
 
     def _widened(self, lanes: tuple[LaneClass, ...], state: Type) -> Type:
         """Return the widest type of a state so far, if the state fits into it."""

@@ -131,19 +131,19 @@ def _common(types: Sequence[Type | None]) -> Any:
 
 def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array]:
     """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits."""
-    found: list[Array] = [_read_only(batch.ts, np.int64)]
+    found: list[Array] = [read_only(batch.ts, np.int64)]
     if len(lane.kinds) > 1 or (text.state.name == "dict" and lane.has_codes):
         codes = np.zeros(len(batch), np.int32) if batch.codes is None else batch.codes
-        found.append(_read_only(codes, np.int32))
+        found.append(read_only(codes, np.int32))
     if len(lane.kinds) > 1:
         tags = tag_facts(batch)
         of_lane = np.array([lane.kinds.index(kind) for kind in tags.kinds])
-        found.append(_read_only(of_lane[tags.numbers], np.int64))
+        found.append(read_only(of_lane[tags.numbers], np.int64))
     names = {} if lane.fields is None else {f"field{n}": name for n, (name, _) in enumerate(lane.fields)}
     for column in text.reads:
         values = batch.payload[names[column]] if names else batch.payload
         found.append(_numbers(values, lane.numbers[column]))
-    return found + [_read_only(_tested(batch, test), np.bool_) for test in text.tests]
+    return found + [read_only(_tested(batch, test), np.bool_) for test in text.tests]
 
 
 def _tested(batch: EventBatch, test: Test) -> Array:
@@ -174,10 +174,10 @@ def _numbers(column: Any, of: Type) -> Array:
             if isinstance(column, pa.ChunkedArray)
             else column.to_numpy(zero_copy_only=False)
         )
-    return _read_only(column, _DTYPES[of])
+    return read_only(column, _DTYPES[of])
 
 
-def _read_only(column: Any, dtype: Any) -> Array:
+def read_only(column: Any, dtype: Any) -> Array:
     """Return a column as an array that compiled code takes without a second compilation."""
     try:
         array = np.ascontiguousarray(column, dtype)

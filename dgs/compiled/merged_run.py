@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dgs.compiled.lanes_as_columns import Array, columns_of
+from dgs.compiled.lanes_as_columns import Array, columns_of, read_only
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
 from dgs.compiled.lowering.merged_lanes import LAST
 from dgs.compiled.lowering.value_types import DoesNotFit
@@ -67,7 +67,7 @@ class _Lane:
 class MergedRun:
     """A run of a loop over several lanes. Law: the state and the outputs are those of `update`, event by event in OrderKey order.
 
-    `batches`: all events. `count`: how many there are. `interpreted`: how many the interpreter has processed. `deviations`: at how many the loop has stopped.
+    `with_numbers`: the lanes whose loop reads the numbers of its events. `batches`: all events. `count`: how many there are. `interpreted`: how many the interpreter has processed. `deviations`: at how many the loop has stopped.
     """
 
     def __init__(
@@ -77,11 +77,13 @@ class MergedRun:
         lanes: Sequence[Sequence[EventBatch]],
         classes: Sequence[LaneClass],
         texts: Sequence[LoopText],
+        *,
+        with_numbers: Sequence[int],
     ) -> None:
         self.batches = batches = [batch for lane in lanes for batch in lane]
         if any(len(batch) and int(batch.ts[-1]) >= LAST for batch in batches):
             raise DoesNotFit("an event is at the last time that 64 bits hold")
-        self._loop = loop
+        self._loop, self._with_numbers = loop, with_numbers
         self.form = form
         self._lanes = [_Lane(*one) for one in zip(lanes, classes, texts, strict=True)]
         for lane in self._lanes:
@@ -135,4 +137,5 @@ class MergedRun:
         more = np.array([lane.has_more for lane in self._lanes], np.bool_)
         for array in (stops, more):
             array.flags.writeable = False
-        return [self._heads, stops, more, *(one for lane in self._lanes for one in lane.arguments)]
+        numbers = [read_only(self._lanes[n].batch.seq, np.int64) for n in self._with_numbers]
+        return [self._heads, stops, more, *numbers, *(one for lane in self._lanes for one in lane.arguments)]

@@ -23,6 +23,24 @@ from tests.dgs.compiled.random_dict_programs import DictWriter
 from tests.dgs.compiled.random_programs import START
 
 
+class CountsBetween(dgs.Program):
+    """Adds up events of kind `a`; one of kind `b` gives the sum and starts again."""
+
+    kinds = (dgs.kind("a"), dgs.kind("b"))
+
+    def __init__(self, start):
+        self.start = start
+
+    def init(self):
+        return self.start
+
+    def update(self, state, event, emit):
+        if event.tag.kind == "a":
+            return state + event.payload
+        emit(state)
+        return self.start
+
+
 def lanes_of(writer, draw, *, with_keys):
     """Return batches of several streams, with ties, each lane with its number: a lane has one key."""
     lanes, batches = [], []
@@ -43,20 +61,27 @@ def lanes_of(writer, draw, *, with_keys):
                 "z": np.array([draw.random() < 0.5 for _ in range(size)]),
                 "s": [draw.choice(["u", "vw", 7]) for _ in range(size)],
             }
-            batches.append(
-                EventBatch.of(
-                    f"s{lane}",
-                    rank=lane,
-                    tags=tags,
-                    ts=times,
-                    codes=codes,
-                    payload=payload,
-                    seq=np.arange(seq, seq + size),
-                )
+            batch = EventBatch.of(
+                f"s{lane}",
+                rank=lane,
+                tags=tags,
+                ts=times,
+                codes=codes,
+                payload=payload,
+                seq=np.arange(seq, seq + size),
             )
-            lanes.append(lane)
+            parts = {lane: batch} if codes is None or draw.random() < 0.5 else by_tag(batch, lane)
+            lanes += parts
+            batches += parts.values()
             seq, ts = seq + size, int(times[-1])
     return lanes, batches
+
+
+def by_tag(batch, lane):
+    """Return the events of each tag of a stream as a lane of its own, by the number of the lane."""
+    codes = np.asarray(batch.codes)
+    rows = {lane + 10 * code: np.flatnonzero(codes == code) for code in range(len(batch.tags))}
+    return {number: batch.take(own) for number, own in rows.items() if len(own)}
 
 
 def release_of(lanes, batches):
@@ -180,6 +205,31 @@ def test_lanes_that_take_turns_are_compiled_although_they_read_the_name_of_their
     assert sum(one.to_list().count(2) for one in outputs) == 20
 
 
+@pytest.mark.parametrize("start", [0, 0.0])
+def test_lanes_of_one_stream_that_depend_on_each_other_are_compiled(start, machine):
+    program = CountsBetween(start)
+    draw = np.random.default_rng(3)
+    lanes, batches = [], []
+    for rank in range(2):
+        codes = draw.integers(0, 2, 300)
+        batch = EventBatch.of(
+            f"s{rank}",
+            rank=rank,
+            tags=[dgs.Tag("a"), dgs.Tag("b")],
+            ts=np.sort(draw.integers(0, 90, 300)),
+            codes=codes,
+            payload=draw.integers(0, 9, 300),
+        )
+        parts = by_tag(batch, rank)
+        lanes += parts
+        batches += parts.values()
+    ordered = {lane: tuple(other for other in lanes if (other < 10) != (lane < 10)) for lane in lanes}
+    release = Release(tuple(lanes), batches, ordered)
+    got, update = merged(program, release, program.init(), machine)
+    assert got == sequential(program, batches, program.init())
+    assert (update.events, update.interpreted) == (600, 0)
+
+
 @pytest.mark.parametrize("every", [20, 60, 500])
 def test_floats_of_independent_lanes_are_added_in_the_order_of_the_interpreter(every):
     text = "class P(dgs.Program):\n    def init(self): return None, 0.0\n    def update(self, state, event, emit):\n"
@@ -215,18 +265,28 @@ def no_tie(text):
 
 
 def gallop_too_far(text):
-    return text.replace(", bound), ", ", bound + 1), ")
+    return text.replace(", bound)\n", ", bound + 1)\n")
 
 
 def nobody_waits(text):
     return text.replace("< bound:", "< bound and False:")
 
 
+def twins_in_any_order(text):
+    return re.sub(r"(q\d+\[.*\]) < (q\d+\[.*\]):", r"\2 < \1:", text)
+
+
+def twins_at_once(text):
+    return re.sub(r"stop = first_from\(q.*", "pass", text)
+
+
 def last_head_first(text):
     return re.sub(r"if (t\d+) < least:", r"if \1 <= least:", text)
 
 
-@pytest.mark.parametrize("change", [no_tie, gallop_too_far, nobody_waits, last_head_first])
+@pytest.mark.parametrize(
+    "change", [no_tie, gallop_too_far, nobody_waits, last_head_first, twins_in_any_order, twins_at_once]
+)
 def test_a_mutant_of_the_merge_is_found(change):
     def mutant(loop):
         return by_python(loop, change)
