@@ -6,47 +6,38 @@ Law: for every batch, the state and every event's outputs are those of the inter
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FunctionType
+from typing import Any
 
 import numpy as np
 
 from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
 from dgs.compiled.loop_files import machine_code
-from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
-from dgs.compiled.lowering.merged_lanes import Order, merged_text
-from dgs.compiled.lowering.method_source import Surroundings, function_of
+from dgs.compiled.lowering.loop_text import LaneClass, LoopText
+from dgs.compiled.lowering.merged_lanes import Order
 from dgs.compiled.lowering.value_types import (
     DoesNotFit,
     NotYet,
     ReadsStream,
     Refusal,
     Refused,
-    Type,
-    has_floats,
-    joined,
 )
-from dgs.compiled.lowering.window_lanes import windows_text
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
 from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
+from dgs.compiled.update_loops import WINDOWS, UpdateLoops
 from dgs.compiled.verified_folds import VerifiedFolds
-from dgs.compiled.windows_at_once import WindowsAtOnce, common_type
+from dgs.compiled.windows_at_once import Partials, WindowsAtOnce, common_type
 from dgs.compiled.written_outputs import Written
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch, Int64s
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 
-WINDOWS = (Order((-1,), ()),)
-"""Stands where the order of lanes would be: the loop folds windows of one lane."""
 MOST_DEVIATIONS = 8
 """After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
 UNTIL_IT_FITS = 64
 """The number of events that are interpreted before the state is looked at again."""
-NESTED_TOO_DEEPLY = (RecursionError, MemoryError, SyntaxError)
-"""What Python raises for a text with too many things inside each other."""
-TOO_DEEP = Refusal("it has too many expressions or branches inside each other")
-MOST_CHANGES = 8
-"""After so many changes of what an update reads from outside, it is interpreted: each change asks for another loop."""
+RowsInterpreter = Callable[[State, int, int, list[OutputBatch]], State]
+"""Interprets the events of a batch from one row to another, and adds the outputs."""
 
 
 class CompiledUpdate:
@@ -66,41 +57,67 @@ class CompiledUpdate:
         translate: Callable[[LoopText], Loop | None] = machine_code,
     ) -> None:
         self._update, self._interpret, self._is_required = update, interpret, is_required
-        self._translate = translate
-        self._loops: dict[
-            tuple[tuple[LaneClass, ...], tuple[Order, ...], Type],
-            tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal,
-        ] = {}
-        self._widest: dict[tuple[LaneClass, ...], Type] = {}
+        self._loops = UpdateLoops(update, translate)
         self._lanes: dict[int, tuple[LaneClass, EventBatch]] = {}
-        self._surroundings: Surroundings | None = None
-        self._changes, self._reads_stream = 0, False
         self._verified = VerifiedFolds()
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
 
     def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs. Raises CompileError if it must be compiled and is not accepted."""
+
+        def interpret(state: State, start: int, stop: int, made: list[OutputBatch]) -> State:
+            return self._interpret(state, batch.cut(start, stop), made)
+
+        return self._fold(state, batch, None, interpret, outputs)
+
+    def fold_joined(
+        self,
+        state: State,
+        batch: EventBatch,
+        partials: Partials,
+        interpret: RowsInterpreter,
+        outputs: list[OutputBatch],
+    ) -> State:
+        """Return the state after a batch before each of whose events partial states are joined into it; add the outputs.
+
+        `interpret`: does so for the events of some rows. A `join` that is not compiled is no error.
+        """
+        return self._fold(state, batch, partials, interpret, outputs)
+
+    def _fold(
+        self,
+        state: State,
+        batch: EventBatch,
+        partials: Partials | None,
+        interpret: RowsInterpreter,
+        outputs: list[OutputBatch],
+    ) -> State:
         try:
-            text, loop, arrays, keys = self._prepared(state, batch)
+            text, loop, arrays, keys = self._prepared(state, batch, partials)
         except Refused as refused:
-            self._refuse([batch], refused)
+            self._refuse([batch], refused, may_raise=partials is None)
             self.interpreted += len(batch)
-            return self._interpret(state, batch, outputs)
+            return interpret(state, 0, len(batch), outputs)
         form = form_of(text.state, keys)
         written = Written(batch, text.sites, form.objects)
-        columns = [*arrays, *form.of_batch(batch)]
+        columns = [*arrays, *form.of_batch(batch), *written.arguments]
+
+        def call(at: int, *given: Any) -> Any:
+            return loop(at, len(batch), *columns, *given)
 
         def compiled(state: State, outputs: list[OutputBatch]) -> State:
             before = self.interpreted
-            state = self._folded(form, loop, state, columns, written)
+            state = self._folded(form, call, state, written, interpret)
             self.events += len(batch) - (self.interpreted - before)
             found = written.outputs()
             if found is not None:
                 outputs.append(found)
             return state
 
-        return self._verified.fold(compiled, lambda s, made: self._interpret(s, batch, made), state, outputs)
+        return self._verified.fold(
+            compiled, lambda s, made: interpret(s, 0, len(batch), made), state, outputs
+        )
 
     def merged(
         self,
@@ -126,17 +143,18 @@ class CompiledUpdate:
             keys = keys_of(state, [batch for of_lane in batches for batch in of_lane])
             of = state_type(state, keys)
             are_ordered = all(len(ordered.get(lane, ())) >= len(together) - 1 for lane in together)
-            if not are_ordered and self._has_floats(classes, self._orders(together, ordered), of):
+            if not are_ordered and self._loops.have_floats(classes, self._orders(together, ordered), of):
                 if not is_by_key:
                     return None
                 ordered = {lane: [one for one in together if one != lane] for lane in together}
             orders = self._orders(together, ordered)
-            text, loop, texts = self._loops_of(classes, orders, of)
+            text, loop, texts = self._loops.of(classes, orders, of)
             with_numbers = [n for n, order in enumerate(orders) if order.twins]
             return MergedRun(
                 form_of(text.state, keys), loop, batches, classes, texts, with_numbers=with_numbers
             )
         except ReadsStream:  # classes of lanes with the names of the streams are asked for
+            self._lanes.clear()
             return self.merged(state, lanes, ordered, is_by_key=is_by_key)
         except Refused as refused:
             if is_by_key:  # else stretches of single lanes say why, if they are refused, too
@@ -187,8 +205,11 @@ class CompiledUpdate:
         """
         try:
             lane, of = self._lane_class(batch), common_type(states)
-            _, loop, (text,) = self._loops_of((lane,), WINDOWS, of)
+            _, loop, (text,) = self._loops.of((lane,), WINDOWS, of)
             columns = [*columns_of(batch, lane, text), np.zeros(1, np.int64)]
+        except ReadsStream:
+            self._lanes.clear()
+            return None
         except Refused:
             return None  # folding one window says why, if it is refused, too
         run = WindowsAtOnce(loop, text.state, batch, bounds, columns)
@@ -208,7 +229,7 @@ class CompiledUpdate:
 
     def _lane_class(self, batch: EventBatch) -> LaneClass:
         """Return the class of the lane of a batch. Raises Refused."""
-        return lane_class(batch, reads_stream=self._reads_stream)
+        return lane_class(batch, reads_stream=self._loops.reads_stream)
 
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
@@ -218,133 +239,63 @@ class CompiledUpdate:
             return refused.refusal
 
     def _prepared(
-        self, state: State, batch: EventBatch, *, are_many_allowed: bool = False
+        self,
+        state: State,
+        batch: EventBatch,
+        partials: Partials | None = None,
+        *,
+        are_many_allowed: bool = False,
     ) -> tuple[LoopText, Loop, list[Array], Keys | None]:
         """Return the loop for a batch, its columns, and its keys if the state is a dict. Raises Refused."""
         lane = self._lane_class(batch)
         keys = keys_of(state, [batch], are_many_allowed=are_many_allowed)
+        of = state_type(state, keys)
+        if partials is not None:
+            of = partials.joined_type(of)
+        children = 0 if partials is None else len(partials)
         try:
-            text, loop = self._loop(lane, state_type(state, keys))
+            text, loop, _ = self._loops.of((lane,), (), of, children)
         except ReadsStream:  # a class of lanes with the name of the stream is asked for
+            self._lanes.clear()
             lane = self._lane_class(batch)
-            text, loop = self._loop(lane, state_type(state, keys))
-        return text, loop, columns_of(batch, lane, text), keys
+            text, loop, _ = self._loops.of((lane,), (), of, children)
+        columns = columns_of(batch, lane, text)
+        return text, loop, columns if partials is None else columns + partials.columns(text.state), keys
 
-    def _refuse(self, batches: Iterable[EventBatch], refused: Refused) -> None:
+    def _refuse(self, batches: Iterable[EventBatch], refused: Refused, *, may_raise: bool = True) -> None:
         """Note why batches are interpreted. Values that do not fit are no fault of the program."""
         if isinstance(refused, NotYet):
             return
         kinds = tuple(dict.fromkeys(str(tag.kind) for batch in batches for tag in batch.tags))
         self.refusals[kinds] = refused.refusal
-        if self._is_required and not isinstance(refused, DoesNotFit):
+        if self._is_required and may_raise and not isinstance(refused, DoesNotFit):
             program = type(getattr(self._update, "__self__", self._update)).__name__
             raise CompileError(program=program, kind=", ".join(kinds), problem=str(refused.refusal))
 
     def _folded(
-        self, form: ScalarState, loop: Loop, state: State, arrays: list[Array], written: Written
+        self, form: ScalarState, loop: Loop, state: State, written: Written, interpret: RowsInterpreter
     ) -> State:
         """Return the state after a batch. The loop goes on after each event that it leaves to the interpreter."""
+
+        def interpreted(state: State, start: int, stop: int) -> State:
+            made: list[OutputBatch] = []
+            state = interpret(state, start, stop, made)
+            self.interpreted += stop - start
+            written.add(start, stop, made)
+            return state
+
         count, at = len(written.batch), 0
-        arguments = (*arrays, *written.arguments)
-        for _ in range(MOST_DEVIATIONS):
+        for attempt in range(MOST_DEVIATIONS):
             step = UNTIL_IT_FITS
-            if form.fits(state):
-                at, deviates, *returned = loop(at, count, *arguments, *form.given(state))
+            if not attempt or form.fits(state):  # the loop was made for the first state
+                at, deviates, *returned = loop(at, *form.given(state))
                 state = form.taken(state, returned)
                 if not deviates:
                     return state
                 self.deviations += 1
                 step = 1
             stop = min(at + step, count)
-            state, at = self._interpreted(state, at, stop, written), stop
+            state, at = interpreted(state, at, stop), stop
             if at == count:
                 return state
-        return self._interpreted(state, at, count, written)
-
-    def _interpreted(self, state: State, start: int, stop: int, written: Written) -> State:
-        """Return the state after events that the interpreter processes."""
-        outputs: list[OutputBatch] = []
-        state = self._interpret(state, written.batch.cut(start, stop), outputs)
-        self.interpreted += stop - start
-        written.add(start, stop, outputs)
-        return state
-
-    def _loop(self, lane: LaneClass, state: Type) -> tuple[LoopText, Loop]:
-        """Return the loop for a class of lanes and a type of state. Raises Refused."""
-        text, loop, _ = self._loops_of((lane,), (), state)
-        return text, loop
-
-    def _loops_of(
-        self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type
-    ) -> tuple[LoopText, Loop, Sequence[LoopText]]:
-        """Return the loop for lanes of some classes and a type of state, and the texts for each lane. Raises Refused."""
-        function = function_of(self._update)
-        if self._surroundings is not None and self._surroundings.have_changed():
-            self._surroundings = None
-            self._loops.clear()
-            self._changes += 1
-        if self._changes > MOST_CHANGES:
-            raise DoesNotFit(f"what it reads from outside has changed more than {MOST_CHANGES} times")
-        if self._surroundings is None:
-            self._surroundings = Surroundings(function, self._update.__self__)  # type: ignore[attr-defined]
-        state = self._widened(lanes, state)
-        key = (lanes, orders, state)
-        if key not in self._loops:
-            self._loops[key] = self._lowered(function, self._surroundings, lanes, orders, state)
-        found = self._loops[key]
-        if isinstance(found, Refusal):
-            raise Refused.of(found)
-        text, loop, of_lanes = found
-        self._widest[lanes] = of_lanes[0].state
-        try:
-            loop = loop or self._translate(text)
-        except NESTED_TOO_DEEPLY:
-            self._loops[key] = TOO_DEEP
-            raise Refused.of(TOO_DEEP) from None
-        except Refused as refused:
-            self._loops[key] = refused.refusal  # asking at each batch would take its time
-            raise
-        if loop is None:
-            raise NotYet("it is being compiled")
-        self._loops[key] = text, loop, of_lanes
-        return text, loop, of_lanes
-
-    def _lowered(
-        self,
-        function: FunctionType,
-        surroundings: Surroundings,
-        lanes: Sequence[LaneClass],
-        orders: tuple[Order, ...],
-        state: Type,
-    ) -> tuple[LoopText, None, Sequence[LoopText]] | Refusal:
-        """Return the text of a loop for lanes, and the texts for each lane, or why there is none. Raises ReadsStream."""
-        try:
-            if len(lanes) > 1:
-                text, each = merged_text(function, surroundings, lanes, orders, state)
-                return text, None, each
-            if orders == WINDOWS:
-                text, of_lane = windows_text(function, surroundings, lanes[0], state)
-                return text, None, (of_lane,)
-            text = loop_text(function, surroundings, lanes[0], state)
-        except ReadsStream:
-            self._reads_stream = True
-            self._lanes.clear()
-            raise
-        except Refused as refused:
-            return refused.refusal
-        except NESTED_TOO_DEEPLY:
-            return TOO_DEEP
-        return text, None, (text,)
-
-    def _has_floats(self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type) -> bool:
-        """Whether the states of a loop over several lanes have floats. Raises Refused."""
-        return has_floats(self._widened(lanes, state)) or has_floats(
-            self._loops_of(lanes, orders, state)[0].state
-        )
-
-    def _widened(self, lanes: tuple[LaneClass, ...], state: Type) -> Type:
-        """Return the widest type of a state so far, if the state fits into it."""
-        try:
-            return joined(self._widest.get(lanes, state), state)
-        except Refused:
-            return state
+        return interpreted(state, at, count)

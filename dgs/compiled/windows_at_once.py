@@ -1,6 +1,6 @@
-"""Folding many windows of a batch with one compiled loop, each into a state of its own; the interpreter folds the windows that deviate.
+"""Folding many windows of a batch with one compiled loop, each into a state of its own, and joining such states before events that end windows.
 
-The law: equal to folding each window as a batch, from the state that it has.
+The interpreter folds the windows that deviate. The law: equal to folding each window as a batch, from the state that it has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ import numpy as np
 
 from dgs.compiled.lanes_as_columns import Array
 from dgs.compiled.lowering.python_values import to_python, to_scalars, type_of
-from dgs.compiled.lowering.value_types import Type, joined, scalars_of
+from dgs.compiled.lowering.value_types import (
+    NUMBERS,
+    Type,
+    is_named_tuple,
+    joined,
+    scalars_of,
+    tuple_of,
+)
 from dgs.compiled.merged_run import Interpreter, Loop
 from dgs.model.events import EventBatch, Int64s
 from dgs.model.outputs import OutputBatch
@@ -21,7 +28,54 @@ from dgs.model.program import State
 
 def common_type(states: Sequence[State]) -> Type:
     """Return the type that the types of all states join to. Raises Refused."""
+    classes = set(map(type, states))
+    of = classes.pop()
+    if not classes and of is int:
+        return joined(type_of(min(states)), type_of(max(states)))
+    if not classes and of in (float, bool):
+        return type_of(states[0])
+    if not classes and (of is tuple or is_named_tuple(of)) and len(set(map(len, states))) == 1:
+        parts = (common_type(part) for part in zip(*states, strict=True))
+        return tuple_of(*parts, of=None if of is tuple else of)
     return reduce(joined, map(type_of, states))
+
+
+def arrays_of(states: Sequence[State], of: Type) -> list[Array]:
+    """Return the scalars of states as one of a type that their own types join to, one array for each."""
+    if of in NUMBERS:
+        return [np.array(states, scalars_of(of)[0])]
+    if of.name == "tuple" and states:
+        parts = zip(zip(*states, strict=True), of.parts, strict=True)
+        return [array for part, of_part in parts for array in arrays_of(part, of_part)]
+    rows = [to_scalars(state, of) for state in states]
+    return [np.array([row[n] for row in rows], scalar) for n, scalar in enumerate(scalars_of(of))]
+
+
+class Partials:
+    """The partial states that are joined into a state before events: for each child and event one, or `nothing`. Raises Refused."""
+
+    def __init__(self, children: Sequence[Sequence[State]], nothing: object) -> None:
+        self._of_children = []
+        for states in children:
+            there = [state is not nothing for state in states]
+            if any(there):
+                fill = states[there.index(True)]
+                known = states if all(there) else [fill if one is nothing else one for one in states]
+                self._of_children.append((np.array(there), known))
+
+    def __len__(self) -> int:
+        return len(self._of_children)
+
+    def joined_type(self, state: Type) -> Type:
+        """Return the type that a type of states and those of all partial states join to. Raises Refused."""
+        return reduce(joined, (common_type(states) for _, states in self._of_children), state)
+
+    def columns(self, of: Type) -> list[Array]:
+        """Return for each child which states are there, and their scalars."""
+        found = [array for there, states in self._of_children for array in (there, *arrays_of(states, of))]
+        for array in found:
+            array.flags.writeable = False
+        return found
 
 
 class WindowsAtOnce:
@@ -38,9 +92,7 @@ class WindowsAtOnce:
         self, states: Sequence[State], interpret: Interpreter, outputs: list[OutputBatch]
     ) -> list[State]:
         """Return the states after their windows. `interpret`: folds a window that deviates."""
-        rows = [to_scalars(state, self._of) for state in states]
-        types = map(np.dtype, scalars_of(self._of))
-        arrays = [np.array([row[n] for row in rows], of) for n, of in enumerate(types)]
+        arrays = arrays_of(states, self._of)
         starts, stops = self._bounds
         others: dict[int, State] = {}
         at, count = 0, len(states)

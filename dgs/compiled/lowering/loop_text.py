@@ -13,7 +13,7 @@ from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.entries import NoEntries, entry_arrays
 from dgs.compiled.lowering.expressions import Payload, Seen
 from dgs.compiled.lowering.method_source import Surroundings
-from dgs.compiled.lowering.statements import Lowering, Site, Sites, state_names
+from dgs.compiled.lowering.statements import Lowering, Site, Sites, partial_names, state_names
 from dgs.compiled.lowering.value_types import NUMBERS, Refused, Type, joined, scalars_of
 
 MOST_ROUNDS = 8
@@ -69,9 +69,20 @@ class LoopText:
 
 
 def loop_text(
-    function: FunctionType, surroundings: Surroundings, lane: LaneClass, state: Type, name: str = "loop"
+    function: FunctionType,
+    surroundings: Surroundings,
+    lane: LaneClass,
+    state: Type,
+    name: str = "loop",
+    *,
+    children: int = 0,
 ) -> LoopText:
-    """Return the loop for a class of lanes, from a state of a type that the state joins to. Raises Refused."""
+    """Return the loop for a class of lanes, from a state of a type that the state joins to. Raises Refused.
+
+    `children`: before each event, so many partial states are joined into the state, those that are there.
+    """
+    if children and state.name == "dict":
+        raise Refused("dicts are not joined by compiled code")
     for _ in range(MOST_ROUNDS):
         sites, bodies, after = Sites(are_some=len(lane.kinds) > 1), [], state
         for number, kind in enumerate(lane.kinds):
@@ -79,7 +90,9 @@ def loop_text(
             depth, prefix = 2 + (len(lane.kinds) > 1), f"t{number}_"
             before = len(sites.found)
             try:
-                body = Lowering(function, surroundings, seen, state, sites, depth=depth, prefix=prefix)
+                body = Lowering(
+                    function, surroundings, seen, state, sites, depth=depth, prefix=prefix, children=children
+                )
             except NoEntries:
                 del sites.found[before:]
                 bodies.append(["    " * depth + line for line in ("deviates = True", "at = i", "break")])
@@ -87,17 +100,23 @@ def loop_text(
                 bodies.append(body.lines)
                 after = joined(after, body.returned, what="the state")
         if after == state:
-            return _assembled(name, lane, state, sites, bodies)
+            return _assembled(name, lane, state, sites, bodies, children=children)
         state = after
     raise Refused("the type of the state changes with every event")
 
 
-def _assembled(name: str, lane: LaneClass, state: Type, every: Sites, bodies: list[list[str]]) -> LoopText:
+def _assembled(
+    name: str, lane: LaneClass, state: Type, every: Sites, bodies: list[list[str]], *, children: int
+) -> LoopText:
     entries, sites = entry_arrays(state), every.found
     reads = tuple(
         one for one in lane.numbers if any(f"{one}_here" in line for body in bodies for line in body)
     )
     inputs, loads = _inputs(lane, reads, len(every.tests), has_entries=bool(entries))
+    for child in range(children):
+        partial = [(f"there{child}", "?"), *zip(partial_names(state, child), scalars_of(state), strict=True)]
+        inputs += partial
+        loads += [f"        {column}_here = {column}[u]" for column, _ in partial]
     outputs = [(f"o{site.number}_{i}", of) for site in sites for i, of in enumerate(site.columns)]
     some = [site.number for site in sites if not site.is_always]
     columns = [*inputs, ("counts", "i8"), *outputs, *((f"r{number}", "i8") for number in some)]

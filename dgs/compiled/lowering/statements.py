@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, MethodType
 
 from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.expressions import Seen
@@ -62,6 +62,7 @@ class Lowering(InlinedCalls):
         *,
         depth: int,
         prefix: str,
+        children: int = 0,
     ) -> None:
         code = function.__code__
         names = frozenset((*code.co_varnames, *code.co_cellvars))
@@ -78,12 +79,31 @@ class Lowering(InlinedCalls):
             self._fixed[before] = self.names[before]
             self.begin_entry()
         self._may_be_none = state == NONE or state.is_optional
+        for child in range(children):
+            self.names[before] = self._joined(self.names[before], child, tree)
         if not self._block(tree.body):
             if not self._may_be_none:
                 raise Refused("update does not return a state on every path", tree)
             self._return(ast.copy_location(ast.Return(None), tree))
         if state.name == "dict":
             self.returned = joined(self.returned, dict_of(self.wider), tree, what="the state")
+
+    def _joined(self, base: Value, child: int, node: ast.AST) -> Value:
+        """Lower `join` of the base state with the partial state of a child, if it has one here."""
+        join = self._surroundings.of_program("join")
+        bound = (Value(PROGRAM),) if isinstance(join, MethodType) else ()
+        function = join.__func__ if isinstance(join, MethodType) else join
+        if not isinstance(function, FunctionType) or (
+            bound and not self._surroundings.is_program(join.__self__)
+        ):
+            raise Refused("join is no plain method", node)
+        partial = of_texts(self._state, [f"{name}_here" for name in partial_names(self._state, child)])
+        with self.apart() as lines:
+            found = self._returned(node, "join", function, [*bound, base, partial], {})
+        branches = [lines, list[str]()]
+        value = self.merged([found, base], branches, node, "the state")
+        self.put_branches(f"there{child}_here", branches)
+        return value
 
     def _block(self, body: list[ast.stmt]) -> bool:
         """Lower statements; return whether they always return."""
@@ -222,6 +242,11 @@ class Lowering(InlinedCalls):
 def state_names(state: Type) -> list[str]:
     """Return the names of the scalars of a state in the text of a loop."""
     return [f"s{number}" for number in range(len(scalars_of(state)))]
+
+
+def partial_names(state: Type, child: int) -> list[str]:
+    """Return the names of the columns of partial states of a child."""
+    return [f"p{child}_{number}" for number in range(len(scalars_of(state)))]
 
 
 def written(value: Value, node: ast.AST | None = None) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dgs
-from dgs.compiled.compiled_update import MOST_CHANGES
 from dgs.compiled.lowering.inlined_calls import MOST_DEEP, InlinedCalls
 from dgs.compiled.lowering.statements import Lowering
+from dgs.compiled.update_loops import MOST_CHANGES
 from dgs.monoids import COUNT, MAX, MEAN, SUM, Windows
 from dgs.semantics.unvectorised import without_batches
 from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, differing, interpreted, program_of

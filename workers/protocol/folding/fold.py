@@ -256,7 +256,27 @@ class Folder:
         self, state: State, batch: EventBatch, parts: list[list[State]]
     ) -> tuple[State, list[OutputBatch]]:
         """Fold events, each after joining the base state with the partial states of its window: one list per child."""
-        return self._joined.fold(state, batch, parts)
+        self._compile_in_time()
+        update, joining = self._compiled, self._joined
+        if update is None or type(state) is dict or len(batch) <= self._bounds.few_events:
+            return joining.fold(state, batch, parts)
+        from dgs.compiled.windows_at_once import Partials
+
+        def interpret(state: State, start: int, stop: int, outputs: list[OutputBatch]) -> State:
+            state, made = joining.fold(state, batch.cut(start, stop), [own[start:stop] for own in parts])
+            outputs += made
+            return state
+
+        def folded(is_compiled: bool) -> tuple[tuple[State, list[OutputBatch]], bool]:
+            if not is_compiled:
+                return joining.fold(state, batch, parts), False
+            before, outputs = update.events, list[OutputBatch]()
+            found = update.fold_joined(state, batch, Partials(parts, NOTHING), interpret, outputs)
+            return (found, outputs), update.events > before
+
+        if self._cheaper is None:
+            return folded(True)[0]
+        return self._cheaper.folded(len(batch), folded, what="joined")
 
 
 class _Columns:

@@ -1,0 +1,132 @@
+"""The loops of an update: one for each class of lanes and type of state, made when it is asked for, and made again when what it reads changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
+from dgs.compiled.lowering.merged_lanes import Order, merged_text
+from dgs.compiled.lowering.method_source import Surroundings, function_of
+from dgs.compiled.lowering.value_types import (
+    DoesNotFit,
+    NotYet,
+    ReadsStream,
+    Refusal,
+    Refused,
+    Type,
+    has_floats,
+    joined,
+)
+from dgs.compiled.lowering.window_lanes import windows_text
+from dgs.compiled.merged_run import Loop
+from dgs.model.program import Update
+
+WINDOWS = (Order((-1,), ()),)
+"""Stands where the order of lanes would be: the loop folds windows of one lane."""
+NESTED_TOO_DEEPLY = (RecursionError, MemoryError, SyntaxError)
+"""What Python raises for a text with too many things inside each other."""
+TOO_DEEP = Refusal("it has too many expressions or branches inside each other")
+MOST_CHANGES = 8
+"""After so many changes of what an update reads from outside, it is interpreted: each change asks for another loop."""
+
+Key = tuple[tuple[LaneClass, ...], tuple[Order, ...], Type, int]
+"""The classes of lanes, their order, the type of states and the number of children, see `UpdateLoops.of`."""
+Found = tuple[LoopText, Loop, Sequence[LoopText]]
+"""A loop, and the texts for each lane."""
+
+
+class UpdateLoops:
+    """The loops of an update. `translate`: makes a loop of its text; None: it is not ready yet. `reads_stream`: whether the update looks at the names of streams."""
+
+    def __init__(self, update: Update, translate: Callable[[LoopText], Loop | None]) -> None:
+        self._update, self._translate = update, translate
+        self._loops: dict[Key, tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal] = {}
+        self._ready: dict[Key, Found] = {}  # those that were returned, by what was asked for
+        self._widest: dict[tuple[LaneClass, ...], Type] = {}
+        self._surroundings: Surroundings | None = None
+        self._changes, self.reads_stream = 0, False
+
+    def of(
+        self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type, children: int = 0
+    ) -> Found:
+        """Return the loop for lanes of some classes and a type of state, and the texts for each lane. Raises Refused.
+
+        `children`: see `loop_text`.
+        """
+        function = function_of(self._update)
+        if self._surroundings is not None and self._surroundings.have_changed():
+            self._surroundings = None
+            self._loops.clear()
+            self._ready.clear()
+            self._changes += 1
+        if self._changes > MOST_CHANGES:
+            raise DoesNotFit(f"what it reads from outside has changed more than {MOST_CHANGES} times")
+        if self._surroundings is None:
+            self._surroundings = Surroundings(function, self._update.__self__)  # type: ignore[attr-defined]
+        asked = (lanes, orders, state, children)
+        if asked not in self._ready:
+            self._ready[asked] = self._made(
+                self._surroundings, (lanes, orders, self._widened(lanes, state), children)
+            )
+        return self._ready[asked]
+
+    def _made(self, surroundings: Surroundings, key: Key) -> Found:
+        """Return a loop from now on, or raise Refused."""
+        if key not in self._loops:
+            self._loops[key] = self._lowered(surroundings, *key)
+        found = self._loops[key]
+        if isinstance(found, Refusal):
+            raise Refused.of(found)
+        text, loop, of_lanes = found
+        if self._widest.get(key[0]) != of_lanes[0].state:
+            self._widest[key[0]] = of_lanes[0].state
+            self._ready.clear()
+        try:
+            loop = loop or self._translate(text)
+        except NESTED_TOO_DEEPLY:
+            self._loops[key] = TOO_DEEP
+            raise Refused.of(TOO_DEEP) from None
+        except Refused as refused:
+            self._loops[key] = refused.refusal  # asking at each batch would take its time
+            raise
+        if loop is None:
+            raise NotYet("it is being compiled")
+        self._loops[key] = text, loop, of_lanes
+        return text, loop, of_lanes
+
+    def _lowered(
+        self,
+        surroundings: Surroundings,
+        lanes: tuple[LaneClass, ...],
+        orders: tuple[Order, ...],
+        state: Type,
+        children: int,
+    ) -> tuple[LoopText, None, Sequence[LoopText]] | Refusal:
+        """Return the text of a loop for lanes, and the texts for each lane, or why there is none. Raises ReadsStream."""
+        try:
+            if len(lanes) > 1:
+                text, each = merged_text(surroundings.of, surroundings, lanes, orders, state)
+                return text, None, each
+            if orders == WINDOWS:
+                text, of_lane = windows_text(surroundings.of, surroundings, lanes[0], state)
+                return text, None, (of_lane,)
+            text = loop_text(surroundings.of, surroundings, lanes[0], state, children=children)
+        except ReadsStream:
+            self.reads_stream = True
+            raise
+        except Refused as refused:
+            return refused.refusal
+        except NESTED_TOO_DEEPLY:
+            return TOO_DEEP
+        return text, None, (text,)
+
+    def have_floats(self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type) -> bool:
+        """Whether the states of a loop over several lanes have floats. Raises Refused."""
+        return has_floats(self._widened(lanes, state)) or has_floats(self.of(lanes, orders, state)[0].state)
+
+    def _widened(self, lanes: tuple[LaneClass, ...], state: Type) -> Type:
+        """Return the widest type of a state so far, if the state fits into it."""
+        try:
+            return joined(self._widest.get(lanes, state), state)
+        except Refused:
+            return state
