@@ -41,7 +41,8 @@ from dgs.spark_bridge.batch.tasks import (
     written,
 )
 from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, joined
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.runtime import process
 

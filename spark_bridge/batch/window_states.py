@@ -17,7 +17,8 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 
 Window = tuple[int, State]
 """The number of a window, and its partial state."""

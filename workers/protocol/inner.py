@@ -22,7 +22,7 @@ from dgs.model.program import Program
 from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.observing.meter import JOIN
 from dgs.workers.protocol.bounds import Window
-from dgs.workers.protocol.folding.fold import NOTHING
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import (

@@ -11,7 +11,7 @@ from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
 from dgs.workers.protocol.bounds import RESOLUTION
-from dgs.workers.protocol.folding.fold import NOTHING
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest, Prepared
 from dgs.workers.protocol.releases import Release

@@ -18,7 +18,8 @@ from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.folding.to_compile import CompiledCounts, ToCompile
 from dgs.workers.protocol.lanes import Lanes

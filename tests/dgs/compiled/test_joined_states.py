@@ -13,7 +13,8 @@ from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.workers.protocol.bounds import Bounds
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from tests.dgs.compiled.both_ways import by_python, exact
 
 INTS = st.integers(-9, 9) | st.sampled_from([2**62, -(2**63), 2**63 - 1, 2**70])

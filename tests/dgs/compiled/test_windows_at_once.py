@@ -14,7 +14,8 @@ from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.semantics.unvectorised import without_batches
 from dgs.workers.protocol.bounds import Bounds
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from tests import programs
 from tests.dgs.compiled.both_ways import batch_of, by_python, exact, program_of
 from tests.dgs.compiled.random_programs import START, Writer

@@ -16,7 +16,7 @@ from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.edges import Peer
-from dgs.workers.protocol.folding.fold import NOTHING
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner
 from dgs.workers.protocol.lanes import Lanes

@@ -222,7 +222,7 @@ def merges_lanes_by_time_alone(patch: pytest.MonkeyPatch) -> None:
 
 def gives_the_last_window_what_comes_later(patch: pytest.MonkeyPatch) -> None:
     """A window that an event ends has nothing that comes after the event."""
-    original = fold._windows_of
+    original = fold.windows_of
 
     def one_more(batch: EventBatch, keys: EventBatch | None) -> Any:
         stops, _ = original(batch, keys)
@@ -231,7 +231,7 @@ def gives_the_last_window_what_comes_later(patch: pytest.MonkeyPatch) -> None:
         starts = np.concatenate(([0], stops[:-1]))
         return stops, np.flatnonzero(stops > starts).tolist()
 
-    patch.setattr(fold, "_windows_of", one_more)
+    patch.setattr(fold, "windows_of", one_more)
 
 
 def remembers_the_lane_of_a_tag_for_all_streams(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from dgs.model.program import Program, StateType
 from dgs.model.tags import Tag
 from dgs.semantics import sequential
 from dgs.semantics.skipped_events import DeadLetter, StateNotSavedError
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release

@@ -23,7 +23,8 @@ from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.folding.to_compile import CompiledCounts, ToCompile
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
