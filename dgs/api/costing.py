@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.context import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 7
+VERSION = 8
 """Raised when costs are measured in another way, so that those from before are not used."""
 
 MOST_TRIALS = 5
@@ -64,11 +64,14 @@ class KnownCosts:
 
 
 def known_costs(
-    context: SourceContext, streams: Sequence[StreamConfig], config: ProgramConfig | None
+    context: SourceContext,
+    streams: Sequence[StreamConfig],
+    config: ProgramConfig | None,
+    sinks: Sequence[str] = (),
 ) -> KnownCosts:
     """Return the costs of the program in `context`: kept ones, else those of a trial. Nothing that the program does stops this.
 
-    `config`: how a plan file names the program, None for an object.
+    `config`: how a plan file names the program, None for an object. `sinks`: the kinds of the job's sinks.
     """
     from dgs.workers.sources.sampling import seconds_of_reading
     from dgs.workers.trial.trial import sentence_of
@@ -76,7 +79,7 @@ def known_costs(
 
     program = context.program
     try:
-        question = _question(context, streams, config)
+        question = _question(context, streams, config, sinks)
         if question is None:
             return typical_costs(program, "its streams have no events yet")
         code = code_of(program, context.base_dir, config.ref if config else None)
@@ -123,7 +126,10 @@ def typical_costs(program: Program, problem: str | None = None) -> KnownCosts:
 
 
 def _question(
-    context: SourceContext, streams: Sequence[StreamConfig], config: ProgramConfig | None
+    context: SourceContext,
+    streams: Sequence[StreamConfig],
+    config: ProgramConfig | None,
+    sinks: Sequence[str],
 ) -> Question | None:
     """Return the question for another process, None without events. Raises whatever the user's sources and objects raise."""
     from dgs.workers.ray_runtime import shipped_trial
@@ -134,8 +140,8 @@ def _question(
     if not batches:
         return None
     if config is None:
-        return shipped_trial.question_of(context.program, batches)
-    return trial_process.question_of(config, context.base_dir, batches)
+        return shipped_trial.question_of(context.program, batches, sinks)
+    return trial_process.question_of(config, context.base_dir, batches, sinks)
 
 
 def _place(*subject: Any) -> Path:

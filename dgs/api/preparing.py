@@ -342,10 +342,10 @@ def costs_on(topology: Topology, request: Request, program: Program) -> KnownCos
         return typical_costs(program)
     config = request.settings.config
     named = config.program if request.is_from_file else None
-    known = known_costs(context_of(request, program), config.streams, named)
-    if config.runtime.compile == "off":
-        return replace(known, costs=replace(known.costs, compiled_kinds={}))
-    return known
+    kinds = [sink.kind for sink in config.sinks] or ["jsonl" if request.is_from_file else "memory"]
+    known = known_costs(context_of(request, program), config.streams, named, kinds)
+    is_compiled = config.runtime.compile != "off"
+    return known if is_compiled else replace(known, costs=replace(known.costs, compiled_kinds={}))
 
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:

@@ -10,7 +10,7 @@ from dgs.model.program import Program
 from dgs.workers.trial.trial_process import Question, answer
 
 
-def question_of(program: Program, batches: Sequence[EventBatch]) -> Question:
+def question_of(program: Program, batches: Sequence[EventBatch], sinks: Sequence[str]) -> Question:
     """Return the question about a program. Raises whatever the user's objects raise when they are pickled."""
     from dgs.workers.ray_runtime.cluster import secure_environment
 
@@ -18,7 +18,7 @@ def question_of(program: Program, batches: Sequence[EventBatch]) -> Question:
     from ray import cloudpickle
 
     pickle: Any = cloudpickle
-    content: bytes = pickle.dumps((program, list(batches)))
+    content: bytes = pickle.dumps((program, list(batches), sinks))
     return Question(__name__, content, content)
 
 

@@ -14,7 +14,6 @@ True
 
 from __future__ import annotations
 
-import resource
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,23 +28,25 @@ from dgs import codec
 from dgs.errors import UserCodeError
 from dgs.errors.raised import RAISED
 from dgs.errors.resources import CompileError
+from dgs.model import columns
+from dgs.model.columns import Column
 from dgs.model.events import Event, EventBatch
-from dgs.model.outputs import BatchEmitter, OutputBatch
+from dgs.model.outputs import BatchEmitter, ColumnEmit, OutputBatch
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
 from dgs.model.user_code import UserCode
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.semantics.sequential import merge
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
+from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch, losses
+from dgs.workers.trial.writing import seconds_of_output
 
 SECONDS = 0.2
 """Seconds for which `update` is tried."""
 
 FIRST_ROWS, GROWTH = 64, 8
 """The first size of a batch for `update_batch`, and the factor by which it grows while there is time."""
-
-REPETITIONS = 3
-"""Measurements of one call, of which the fastest counts: the first looks up functions of NumPy, and others are interrupted."""
 
 SHARE_TIMED = 0.5
 """The share of the events, and of the time, in which each event is timed. The others are timed together."""
@@ -60,7 +61,7 @@ EVENT = 0.1e-6
 """The seconds of making the event of an `update` from its columns, if there is only one of its kind."""
 
 OUTPUT = 0.15e-6
-"""The seconds of taking an output of `update` on to a sink."""
+"""The seconds of taking an output of `update` on to the sinks."""
 
 COLUMN_OUTPUT = 4e-9
 """The same for an output of `update_batch`."""
@@ -80,40 +81,12 @@ class Trial:
     problem: str | None = None
 
 
-class Stopwatch:
-    """Measures seconds since it was made, without those in which the machine runs other processes.
-
-    A process that has waited, for a disk or in `sleep`, gives up its core by itself: its waiting counts.
-    """
-
-    def __init__(self) -> None:
-        self._waits, self._wall, self._work = _waits(), time.perf_counter(), time.thread_time()
-
-    def seconds(self) -> float:
-        """Return the seconds so far."""
-        wall, work = time.perf_counter() - self._wall, time.thread_time() - self._work
-        return wall if _waits() > self._waits else min(wall, work)
-
-
-def _waits() -> int:
-    """Return how often this thread, or where that is not known this process, has given up its core."""
-    return _usage().ru_nvcsw
-
-
-def _losses() -> int:
-    """Return how often this thread, or where that is not known this process, has lost its core to another one."""
-    return _usage().ru_nivcsw
-
-
-def _usage() -> resource.struct_rusage:
-    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF))
-
-
-def trial(program: Program, batches: Sequence[EventBatch]) -> Trial:
-    """Return the costs of a program: measured as far as its functions return, else typical."""
-    trying = _Trying(program, batches)
+def trial(program: Program, batches: Sequence[EventBatch], sinks: Sequence[str] = ()) -> Trial:
+    """Return the costs of a program: measured as far as its functions return, else typical. `sinks`: the kinds of the job's sinks."""
+    trying = _Trying(program, batches, sinks)
     for measure in (
         trying.measure_update,
+        trying.measure_outputs,
         trying.measure_columns,
         trying.measure_compiled,
         trying.measure_forks,
@@ -135,9 +108,12 @@ def sentence_of(error: BaseException) -> str:
 class _Trying:
     """A trial that is going on. `state`: that after the events so far."""
 
-    def __init__(self, program: Program, batches: Sequence[EventBatch]) -> None:
-        self._program, self._batches = program, batches
+    def __init__(self, program: Program, batches: Sequence[EventBatch], sinks: Sequence[str]) -> None:
+        self._program, self._batches, self._sinks = program, batches, sinks
         self._state: Any = None
+        self._emits = ColumnEmit if program.emits_columns else list
+        self._emitted: dict[str, Any] = defaultdict(self._emits)
+        self._events: dict[str, int] = defaultdict(int)
         self.costs = TYPICAL
         self.problem: str | None = None
 
@@ -146,36 +122,30 @@ class _Trying:
         self._state = self._program.init()
         events = (event for _, event in merge([[batch] for batch in self._batches]))
         spent: dict[str, list[float]] = defaultdict(list)
-        outputs: dict[str, int] = defaultdict(int)
         made = {kind: _seconds_of_making(batch) for kind, batch in _longest_by_kind(self._batches)}
         scale, began = 1.0, time.perf_counter()
         try:
-            self._update_each(events, spent, outputs, end=began + SHARE_TIMED * SECONDS)
+            self._update_each(events, spent, end=began + SHARE_TIMED * SECONDS)
             usual = {kind: _usual(seconds) for kind, seconds in spent.items()}
             scale = self._scale(events, usual, end=began + SECONDS)
         finally:
-            kinds = {
-                kind: scale * _usual(seconds) + made.get(kind, EVENT) + OUTPUT * outputs[kind] / len(seconds)
-                for kind, seconds in spent.items()
-            }
+            kinds = {kind: scale * _usual(seconds) + made.get(kind, EVENT) for kind, seconds in spent.items()}
             self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
         self._know(state_bytes=float(len(codec.encode(self._state))))
 
-    def _update_each(
-        self, events: Iterator[Event], spent: dict[str, list[float]], outputs: dict[str, int], *, end: float
-    ) -> None:
-        """Note the seconds of each event, but for those at which another process took the core, and count outputs."""
+    def _update_each(self, events: Iterator[Event], spent: dict[str, list[float]], *, end: float) -> None:
+        """Note the seconds of each event, but for those at which another process took the core, and its outputs."""
         update, clock = self._program.states()[0].update, time.perf_counter
-        emitted: list[Any] = []
         looking = min(_looking(clock) for _ in range(100))
-        losses = _losses()
+        lost = losses()
         for event in islice(events, 1 + int(SHARE_TIMED * sum(map(len, self._batches)))):
-            before, began = len(emitted), clock()
-            self._state = update(self._state, event, emitted.append)
+            kind = event.tag.kind
+            emit, began = _emit(self._emitted[kind]), clock()
+            self._state = update(self._state, event, emit)
             now = clock()
-            kind, took = event.tag.kind, max(0.0, now - began - looking)
-            outputs[kind] += len(emitted) - before
-            is_lost = took > LONG and losses != (losses := _losses())
+            took = max(0.0, now - began - looking)
+            self._events[kind] += 1
+            is_lost = took > LONG and lost != (lost := losses())
             if not (is_lost and spent[kind]):
                 spent[kind].append(took)
             if now > end:
@@ -183,7 +153,7 @@ class _Trying:
 
     def _scale(self, events: Iterator[Event], usual: Mapping[str, float], *, end: float) -> float:
         """Return how much less events take together than each with a clock around it, which also empties caches."""
-        update, emit, found = self._program.states()[0].update, list[Any]().append, []
+        update, emit, found = self._program.states()[0].update, _emit(self._emits()), []
         while time.perf_counter() < end and (some := list(islice(events, AT_ONCE))):
             watch = Stopwatch()
             for event in some:
@@ -192,6 +162,16 @@ class _Trying:
             if alone := sum(usual.get(event.tag.kind, 0.0) for event in some):
                 found.append(took / alone)
         return min(1.0, median(found)) if found else 1.0
+
+    def measure_outputs(self) -> None:
+        """Add the seconds of an event's outputs, by kind."""
+        kinds = dict(self.costs.kinds)
+        for kind, events in self._events.items():
+            emitted = self._emitted[kind]
+            values = emitted.joined() if self._program.emits_columns else emitted
+            each = OUTPUT + seconds_of_output(self._sinks, _as_outputs(kind, values))
+            kinds[kind] += each * len(emitted) / events
+        self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
 
     def measure_columns(self) -> None:
         """Measure the seconds per event of `update_batch`, by kind."""
@@ -230,8 +210,11 @@ class _Trying:
         """
         usual = codec.encode(self._state)
 
+        outputs = list[OutputBatch]()
+
         def seconds(batch: EventBatch, size: int) -> float:
-            part, state, outputs = batch.cut(0, size), codec.decode(usual), list[OutputBatch]()
+            part, state = batch.cut(0, size), codec.decode(usual)
+            outputs.clear()
             watch = Stopwatch()
             fold(state, part, outputs)
             return watch.seconds() + COLUMN_OUTPUT * sum(map(len, outputs))
@@ -246,7 +229,10 @@ class _Trying:
             while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
                 size = min(len(batch), size * GROWTH)
             alone, whole = (min(seconds(batch, count) for _ in range(REPETITIONS)) for count in (1, size))
-            yield kind, max(LEAST_COLUMNS, (whole - alone) / (size - 1)), alone
+            longest = max(outputs, key=len, default=None)
+            each = 0.0 if longest is None else seconds_of_output(self._sinks, longest)
+            written = each * sum(map(len, outputs)) / size
+            yield kind, max(LEAST_COLUMNS, (whole - alone) / (size - 1)) + written, alone
 
     def measure_forks(self) -> None:
         """Measure the seconds of a fork and of a join."""
@@ -265,6 +251,18 @@ class _Trying:
 
     def _know(self, **found: Any) -> None:
         self.costs = replace(self.costs, **found)
+
+
+def _emit(values: Any) -> Callable[[Any], None]:
+    """Return the `emit` that adds to the values: a list, or itself for a program that emits columns."""
+    emit: Callable[[Any], None] = values.append if isinstance(values, list) else values
+    return emit
+
+
+def _as_outputs(kind: str, values: Column) -> OutputBatch:
+    """Return values as the outputs of so many events of a kind."""
+    rows = np.arange(columns.length(values))
+    return OutputBatch.of("s", rank=0, tags=[Tag(kind)], ts=rows, seq=rows, index=0 * rows, values=values)
 
 
 def _looking(clock: Callable[[], float]) -> float:

@@ -50,6 +50,10 @@ SIZE = 8
 """The bytes of the length of an answer."""
 
 
+Subject = tuple[Program, list[EventBatch], Sequence[str]]
+"""A program, its first events, and the kinds of its job's sinks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A program and its first events, for the process. `module`: what answers there, as bytes of its own form are read.
@@ -62,9 +66,11 @@ class Question:
     subject: bytes
 
 
-def question_of(config: ProgramConfig, base_dir: Path, batches: Sequence[EventBatch]) -> Question:
+def question_of(
+    config: ProgramConfig, base_dir: Path, batches: Sequence[EventBatch], sinks: Sequence[str]
+) -> Question:
     """Return the question about a program that a plan file names. Raises CodecError if its events cannot be sent."""
-    subject = codec.encode([config.ref, dict(config.args), codec.encode(list(batches))])
+    subject = codec.encode([config.ref, dict(config.args), codec.encode(list(batches)), list(sinks)])
     return Question(__name__, codec.encode([str(base_dir), subject]), subject)
 
 
@@ -141,14 +147,14 @@ def _end_of(process: subprocess.Popen[bytes]) -> str:
     return f"its process exited with {code}" if code >= 0 else f"signal {-code} ended its process"
 
 
-def _load(question: bytes) -> tuple[Program, list[EventBatch]]:
+def _load(question: bytes) -> Subject:
     base_dir, subject = codec.decode(question)
-    ref, arguments, events = codec.decode(subject)
+    ref, arguments, events, sinks = codec.decode(subject)
     program = load_program(ProgramConfig(ref=ref, args=arguments), Path(base_dir))
-    return program, codec.decode(events)  # now that the user's types are registered
+    return program, codec.decode(events), sinks  # now that the user's types are registered
 
 
-def answer(load: Callable[[bytes], tuple[Program, list[EventBatch]]]) -> None:
+def answer(load: Callable[[bytes], Subject]) -> None:
     """Answer the question on the standard input. User code's prints are dropped, and its standard input is empty."""
     _limit_resources()
     with os.fdopen(os.dup(0), "rb") as source:

@@ -11,7 +11,8 @@ from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.planner.prediction.costs import TYPICAL
-from dgs.workers.trial.trial import Stopwatch, sentence_of, trial
+from dgs.workers.trial.stopwatch import Stopwatch
+from dgs.workers.trial.trial import sentence_of, trial
 
 
 class Summing(Program):
@@ -142,3 +143,37 @@ def test_an_update_of_rows_of_many_columns_costs_the_making_of_its_events():
 
     narrow, broad = (trial(Counting(), [batch]).costs.event("n") for batch in (plain, wide))
     assert broad > 2 * narrow
+
+
+class Telling(Program):
+    """It gives out a record for each event of kind `n`, and nothing for others."""
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if event.tag.kind == "n":
+            emit({"sum": state, "texts": ["a", "b"]})
+        return state + event.payload
+
+
+def test_outputs_cost_what_it_takes_to_write_them_to_the_sinks_of_the_job():
+    events = [numbers(2000, "n", "free", codes=[0, 1] * 1000)]
+    dropped, written, both = (
+        trial(Telling(), events, sinks).costs for sinks in (["none"], ["jsonl"], ["jsonl", "sqlite"])
+    )
+    assert dropped.event("n") + 1e-6 < written.event("n") < both.event("n")
+    assert dropped.event("free") + 1e-6 > written.event("free")
+
+
+def test_a_program_that_emits_columns_is_tried():
+    class Columns(Summing):
+        emits_columns = True
+
+        def update(self, state, event, emit):
+            emit.column([event.payload] * 3)
+            return state
+
+    found = trial(Columns(), [numbers(200)], ["jsonl"])
+    assert found.problem is None
+    assert found.costs.kinds.keys() == {"n"}

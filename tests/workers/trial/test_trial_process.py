@@ -51,7 +51,7 @@ NUMBERS = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=range(50), payload=list
 
 def tried_with(body, directory, ref="odd.py:make", **arguments):
     Path(directory, "odd.py").write_text(PROGRAM.format(body=body))
-    return tried(question_of(ProgramConfig(ref=ref, args=arguments), Path(directory), [NUMBERS]))
+    return tried(question_of(ProgramConfig(ref=ref, args=arguments), Path(directory), [NUMBERS], ["none"]))
 
 
 def test_a_program_that_counts_has_measured_costs(tmp_path, capfd):

@@ -1,0 +1,92 @@
+"""What outputs cost in sinks: those of a trial are written to sinks of the kinds that the job has, in a directory that is removed.
+
+>>> from dgs.model.tags import Tag
+>>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=range(500), seq=range(500), index=[0] * 500,
+...                        values=[{"n": [i]} for i in range(500)])
+>>> seconds_of_output(["jsonl"], batch) > seconds_of_output(["none"], batch)
+True
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgs import codec
+from dgs.job.schema import SinkConfig
+from dgs.model.outputs import OutputBatch
+from dgs.workers.sinks import open_sink
+from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS
+from dgs.workers.sinks.formats.json_text import as_json
+from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch
+
+MOST_ROWS = 4096
+"""Outputs that are written at once."""
+
+SECONDS = 0.1
+"""Seconds after which no measurement is repeated."""
+
+SENT = ("memory", "stdout")
+"""Kinds of sinks whose outputs are sent to the caller, whose work is counted here since it shares the cores of the machine."""
+
+FILES = {kind: kind for kind in FILE_KINDS} | dict.fromkeys(LAKE_KINDS, "parquet")
+"""The kind of files that are written for each kind of sink."""
+
+
+def seconds_of_output(sinks: Sequence[str], batch: OutputBatch) -> float:
+    """Return the seconds of writing one of several outputs to a sink of each kind; 0 for functions and classes of users.
+
+    It is what the batch takes longer than its first output, since files are opened once.
+    """
+    if len(batch) <= 1:
+        return 0.0
+    some = batch.take(np.arange(min(len(batch), MOST_ROWS)))
+    first = some.take(np.arange(1))
+    seconds = 0.0
+    for write in filter(None, map(_writer, sinks)):
+        write(first)  # which may import modules
+        seconds += max(0.0, _least(write, some) - _least(write, first))
+    return seconds / (len(some) - 1)
+
+
+def _writer(kind: str) -> Callable[[OutputBatch], float] | None:
+    if kind in SENT:
+        return partial(_seconds_of_sending, is_printed=kind == "stdout")
+    if kind == "sqlite":
+        return partial(_seconds_of_writing, {"sqlite": {"path": "out.db", "table": "outputs"}})
+    return partial(_seconds_of_writing, {FILES[kind]: {"path": "out"}}) if kind in FILES else None
+
+
+def _seconds_of_writing(config: Mapping[str, Any], batch: OutputBatch) -> float:
+    """Return the seconds until a new sink has written outputs, without those in which they become durable."""
+    with tempfile.TemporaryDirectory() as place:
+        sink = open_sink(
+            SinkConfig.model_validate(config), output_dir=Path(place), base_dir=Path(place), host=0
+        )
+        watch = Stopwatch()
+        sink.write(batch, 1)
+        written = watch.seconds()
+        sink.abort()  # a file gets what waits, and a database waits for the disk
+        return written if "sqlite" in config else watch.seconds()
+
+
+def _seconds_of_sending(batch: OutputBatch, *, is_printed: bool) -> float:
+    watch = Stopwatch()
+    sent = codec.decode(codec.encode(batch))
+    if is_printed:
+        for value in sent.to_list():
+            as_json(value)
+    return watch.seconds()
+
+
+def _least(write: Callable[[OutputBatch], float], batch: OutputBatch) -> float:
+    began, found = time.perf_counter(), [write(batch)]
+    while len(found) < REPETITIONS and time.perf_counter() - began < SECONDS:
+        found.append(write(batch))
+    return min(found)
