@@ -15,7 +15,6 @@ that is lost where releases are small or a state is a large object. So `compile:
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -51,31 +50,28 @@ class CheaperWay:
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
-        self._sizes: dict[tuple[str, int], _Size] = defaultdict(_Size)
+        self._sizes = [_Size() for _ in range(MOST_EVENTS.bit_length() + 1)]
 
-    def choice(self, count: int, what: str = "") -> bool | None:
+    def choice(self, count: int) -> bool | None:
         """Return whether a release of `count` events is folded by machine code. None: it is to be measured, see `folded`."""
         if count > MOST_EVENTS:
             return True
-        size = self._sizes[what, count.bit_length()]
+        size = self._sizes[count.bit_length()]
         if not size.uses:
             return None
         size.uses -= 1
         return size.is_compiled_cheaper
 
-    def folded(self, count: int, fold: Callable[[bool], tuple[Result, bool]], what: str = "") -> Result:
-        """Fold a release of `count` events. `fold`: takes whether to use machine code, returns what comes back and whether it was used.
-
-        `what`: a name of the work, which is compared with its like only.
-        """
-        if (choice := self.choice(count, what)) is not None:
+    def folded(self, count: int, fold: Callable[[bool], tuple[Result, bool]]) -> Result:
+        """Fold a release of `count` events. `fold`: takes whether to use machine code, returns what comes back and whether it was used."""
+        if (choice := self.choice(count)) is not None:
             return fold(choice)[0]
-        size = self._sizes[what, count.bit_length()]
+        size = self._sizes[count.bit_length()]
         began = self._clock()
         found, was_compiled = fold(len(size.compiled) < COMPILED_FIRST)
         (size.compiled if was_compiled else size.interpreted).append((self._clock() - began) / count)
         del size.interpreted[:-INTERPRETED_NEXT]  # there are many while the loop is being compiled
         if size.is_measured:
             is_cheaper = min(size.compiled) <= SURELY * min(size.interpreted)
-            self._sizes[what, count.bit_length()] = _Size(is_compiled_cheaper=is_cheaper, uses=HOLDS_FOR)
+            self._sizes[count.bit_length()] = _Size(is_compiled_cheaper=is_cheaper, uses=HOLDS_FOR)
         return found

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import repeat
 
 import numpy as np
 
 from dgs.compiled.lanes_as_columns import Array
 from dgs.compiled.lowering.python_values import to_python, to_scalars, type_of
 from dgs.compiled.lowering.value_types import (
+    NONE,
     NUMBERS,
     Type,
     is_named_tuple,
@@ -29,6 +31,8 @@ from dgs.model.program import State
 def common_type(states: Sequence[State]) -> Type:
     """Return the type that the types of all states join to. Raises Refused."""
     classes = set(map(type, states))
+    if type(None) in classes and len(classes) > 1:
+        return joined(NONE, common_type([state for state in states if state is not None]))
     of = classes.pop()
     if not classes and of is int:
         return joined(type_of(min(states)), type_of(max(states)))
@@ -47,6 +51,11 @@ def arrays_of(states: Sequence[State], of: Type) -> list[Array]:
     if of.name == "tuple" and states:
         parts = zip(zip(*states, strict=True), of.parts, strict=True)
         return [array for part, of_part in parts for array in arrays_of(part, of_part)]
+    if of.is_optional:
+        there = [state is not None for state in states]
+        fill = states[there.index(True)] if any(there) else to_python(repeat(0), of.parts[0])
+        known = [fill if state is None else state for state in states]
+        return [np.array(there), *arrays_of(known, of.parts[0])]
     rows = [to_scalars(state, of) for state in states]
     return [np.array([row[n] for row in rows], scalar) for n, scalar in enumerate(scalars_of(of))]
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dgs
+from dgs.compiled.cheaper_way import CheaperWay
 from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
@@ -111,6 +112,7 @@ def sequential(program, state, batch, parts):
 def compiled(program, state, batch, parts, translate):
     """Return the same by a folder whose joins are compiled, and its update."""
     folder = Folder(program, program.states()[0], "w", Bounds(few_events=0))
+    folder._cheaper_joins = CheaperWay()
     folder._compiled = update = CompiledUpdate(program.update, folder._loop.fold_batch, translate=translate)
     try:
         state, made = folder.fold_joined(state, batch, parts)
@@ -198,6 +200,7 @@ def test_a_join_that_is_not_compiled_is_interpreted_even_if_update_must_be_compi
     program, state, batch, parts = plain_case(Sums)
     program = Appends()
     folder = Folder(program, program.states()[0], "w", Bounds(few_events=0))
+    folder._cheaper_joins = CheaperWay()
     folder._compiled = update = CompiledUpdate(
         program.update, folder._loop.fold_batch, is_required=True, translate=by_python
     )

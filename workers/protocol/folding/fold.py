@@ -75,6 +75,7 @@ class Folder:
         self._compiled: CompiledUpdate | None = None
         self._made: MadeLoops | None = None
         self._cheaper: CheaperWay | None = None
+        self._cheaper_joins: CheaperWay | None = None
         self._to_compile = compiled
         self._waits = self._may_wait = compiled is not None and self._columns is None
         if compiled is not None and compiled.is_required:
@@ -82,7 +83,8 @@ class Folder:
 
     def _compile(self, compiled: ToCompile) -> None:
         """Have the update compiled from now on."""
-        self._compiled, self._made, self._cheaper = compiled_update(compiled, self._loop)
+        if (found := compiled_update(compiled, self._loop)) is not None:
+            self._compiled, self._made, self._cheaper, self._cheaper_joins = found
         self._to_compile = None
 
     def _compile_in_time(self) -> None:
@@ -254,8 +256,9 @@ class Folder:
     ) -> tuple[State, list[OutputBatch]]:
         """Fold events, each after joining the base state with the partial states of its window: one list per child."""
         self._compile_in_time()
-        update, joining = self._compiled, self._joined
-        if update is None or type(state) is dict or len(batch) <= self._bounds.few_events:
+        update, joining, cheaper = self._compiled, self._joined, self._cheaper_joins
+        few = self._bounds.few_events
+        if update is None or cheaper is None or type(state) is dict or len(batch) <= few:
             return joining.fold(state, batch, parts)
         from dgs.compiled.windows_at_once import Partials
 
@@ -271,9 +274,7 @@ class Folder:
             found = update.fold_joined(state, batch, Partials(parts, NOTHING), interpret, outputs)
             return (found, outputs), update.events > before
 
-        if self._cheaper is None:
-            return folded(True)[0]
-        return self._cheaper.folded(len(batch), folded, what="joined")
+        return cheaper.folded(len(batch), folded)
 
 
 class _Columns:

@@ -39,12 +39,15 @@ class CompiledCounts(NamedTuple):
 
 def compiled_update(
     compiled: ToCompile, loop: ScalarLoop
-) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None] | tuple[None, None, None]:
-    """Return an update as machine code, what makes its loops, and what chooses if there is a choice. None without llvmlite."""
+) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None, CheaperWay] | None:
+    """Return an update as machine code, what makes its loops, and what chooses, if there is a choice, for releases and for joined states.
+
+    None without llvmlite.
+    """
     from dgs.compiled.loop_files import is_available, machine_code
 
     if not (compiled.is_required or is_available()):
-        return None, None, None
+        return None
     from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_beside import loop_or_none
     from dgs.compiled.compiled_update import CompiledUpdate
@@ -54,7 +57,7 @@ def compiled_update(
     update = CompiledUpdate(
         compiled.update, loop.fold_batch, is_required=compiled.is_required, translate=loops
     )
-    return update, loops, None if compiled.is_required else CheaperWay()
+    return update, loops, None if compiled.is_required else CheaperWay(), CheaperWay()
 
 
 def counts_of(update: CompiledUpdate, loops: MadeLoops, interpreted: int) -> CompiledCounts:
