@@ -107,3 +107,8 @@ class QueryError(InvalidError):
         if self.facts["remedy"]:
             lines.append(f"    {self.facts['remedy']}")
         return masked("\n".join(lines))
+
+
+def failed(function: str, problem: str) -> QueryError:
+    """Return the error of a function that fails on its values."""
+    return QueryError.of("Q704", f"{function}: {problem}", function=function)

@@ -62,7 +62,7 @@ def scalar_text(scalar: Scalar, schema: Schema) -> str:
         return writer(scalar, schema)
     function, parts = function_of(scalar), arguments_of(scalar)
     texts = [scalar_text(one, schema) for one in parts]
-    if function.name in ("floor", "ceil") and type_of(parts[0], schema).kind == "int64":
+    if function.name in ("floor", "ceil", "trunc") and type_of(parts[0], schema).kind == "int64":
         return texts[0]  # DuckDB makes a float of it, which has fewer digits
     if "NULL" in texts and not function.sees_nulls:
         return f"CAST(NULL AS {type_text(type_of(scalar, schema))})"  # DuckDB may not know which function is meant

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dgs.query.errors import QueryError
-from dgs.query.meanings import micros_later, time_of
+from dgs.query.meanings.time_meanings import micros_later, time_of
 from dgs.query.relation import Script, Source, walk
 from dgs.query.rewrite.rule_language import scalars_of
 from dgs.query.rewrite.scalar_questions import constants_of

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from dgs.query.errors import failed
 from dgs.query.functions import FUNCTIONS, Function
-from dgs.query.meanings import failed
 from dgs.query.type_rules import TypeRule, always
 from dgs.query.types import BOOL, FLOAT, GREATEST_INT, INT, NULL, TEXT, Type, list_of, one_float
 

@@ -35,6 +35,12 @@ ONLY_HERE = {
 }
 """Functions whose text needs more than that of the table: division by 0 is an error in Spark, and it has no sums of arrays."""
 
+OF_KIND = {
+    ("array_size", "text"): "length({0})",
+    ("mod", "float64"): "(CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN double('nan') ELSE {0} % {1} END)",
+}
+"""Functions whose text is another one where an argument is of this kind."""
+
 OF_ITEMS = {"count": "list_count", "sum": "list_sum", "avg": "list_avg", "min": "list_min", "max": "list_max"}
 """Aggregates of a bag's items, with the functions of arrays that they are."""
 
@@ -77,14 +83,15 @@ def scalar_text(scalar: Scalar, names: Names) -> str:
         return writer(scalar, names)
     function, parts = function_of(scalar), arguments_of(scalar)
     texts = [scalar_text(one, names) for one in parts]
-    kinds = [type_of(one, names.schema).kind for one in parts] if function.unifies else []
-    if {"int64", "float64"} <= set(kinds):
+    kinds = [type_of(one, names.schema).kind for one in parts]
+    if function.unifies and {"int64", "float64"} <= set(kinds):
         texts = [
             f"CAST({text} AS DOUBLE)" if kind == "int64" else text
             for text, kind in zip(texts, kinds, strict=True)
         ]
     zero = f"CAST(0 AS {spark_type(type_of(scalar, names.schema))})"
-    template = ONLY_HERE.get(function.name, function.spark)
+    kind = next((one for one in ("float64", "text") if one in kinds), "")
+    template = OF_KIND.get((function.name, kind)) or ONLY_HERE.get(function.name, function.spark)
     return template.format(*texts, all=", ".join(texts), digits=digits_text(texts[1:]), zero=zero)
 
 

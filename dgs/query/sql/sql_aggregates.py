@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from dgs.query.aggregates import Aggregate
 from dgs.query.scalar import Scalar, call, column, literal
+from dgs.query.sql.sql_refusals import INSTEAD
 from dgs.query.sql.sql_scalars import AGGREGATE_NAMES
 from dgs.query.sql.sql_syntax import SqlText
 
@@ -59,9 +60,9 @@ def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlT
         node = node.this
     name = AGGREGATE_NAMES.get(node.key)
     if name is None:
-        raise text.error(
-            "Q110", tree, f"not supported: the aggregate `{text.word(node)}`", f"There are {KNOWN}."
-        )
+        word = text.word(node)
+        remedy = INSTEAD.get(word.lower(), f"There are {KNOWN}.")
+        raise text.error("Q110", tree, f"not supported: the aggregate `{word}`", remedy)
     if node.args.get("count") is not None:
         raise text.error("Q110", tree, f"not supported: the {name} n values", "Use `order by` and `limit`.")
     span = text.span(tree)

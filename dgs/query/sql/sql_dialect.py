@@ -15,6 +15,7 @@ from dgs.errors.nearest import did_you_mean
 from dgs.query import duck
 from dgs.query.aggregates import AGGREGATES
 from dgs.query.functions import FUNCTIONS
+from dgs.query.sql.sql_refusals import INSTEAD
 
 OWN = frozenset({"tumble", "hop"})
 """Functions that DuckDB does not have."""
@@ -43,9 +44,12 @@ def unknown_function(text: str) -> str | None:
     return next((one for one in names if one.lower() not in duck.function_names()), None)
 
 
-def nearest(name: str) -> str:
-    """Return the hint at a function that there is, with a name like another."""
-    return did_you_mean(name, sorted((FUNCTIONS.keys() | AGGREGATES.keys()) & (duck.function_names() | OWN)))
+def no_function(name: str) -> tuple[str, str]:
+    """Return what is wrong with a function that there is not, and what to write: a known name is no mistake of spelling."""
+    known = duck.function_names() | OWN
+    is_known = name.lower() in known or name.lower() in INSTEAD
+    near = "" if is_known else did_you_mean(name, sorted((FUNCTIONS.keys() | AGGREGATES.keys()) & known))
+    return f"no function {name!r}{near}", INSTEAD.get(name.lower(), "")
 
 
 def _functions(node: Any) -> Iterator[str]:

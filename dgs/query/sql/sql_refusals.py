@@ -36,10 +36,22 @@ REFUSED: dict[type[exp.Expr], Refusal] = {
     exp.Pivot: Refusal("`pivot`", "pivot|unpivot", "Use `filter (where ...)`."),
     exp.Any: Refusal("a comparison with `any`", "any|some", "Use `in` or `exists`."),
     exp.All: Refusal("a comparison with `all`", "all", "Use `not exists`."),
-    exp.Lambda: Refusal("a lambda", "lambda|->"),
+    exp.Lambda: Refusal("a lambda", "lambda|->", "Use `unnest`, and group again."),
     exp.TryCast: Refusal("`try_cast`", "try_cast", "Use `cast` within a `case` that asks what it needs."),
-    exp.Pad: Refusal("`lpad` and `rpad`", "lpad|rpad", "Pad the texts where the answer is read."),
-    exp.Escape: Refusal("`like` with `escape`", "escape", "Use `replace` or `contains`."),
+    **dict.fromkeys(
+        (exp.RegexpLike, exp.RegexpFullMatch, exp.RegexpReplace, exp.RegexpExtract, exp.SimilarTo, exp.Glob),
+        Refusal(
+            "regular expressions",
+            r"regexp\w*|similar|glob|rlike|~",
+            "Use `like`, `starts_with`, `contains`, `replace` or `split_part`.",
+        ),
+    ),
+    **dict.fromkeys(
+        (exp.BitwiseLeftShift, exp.BitwiseRightShift),
+        Refusal("`<<` and `>>`", "<<|>>", "Multiply or divide by a power of 2: `x * 8`, `x // 8`."),
+    ),
+    exp.BitwiseNot: Refusal("`~`", "~", "Write `-1 - x`."),
+    exp.WithinGroup: Refusal("`within group`", "within", "Use `median`, or an item of `list(x)`."),
     exp.Values: Refusal("`values`", "values", "Put the rows into a file, and read it as a table."),
 }
 STATEMENTS: dict[type[exp.Expr], str] = {
@@ -59,6 +71,50 @@ STATEMENTS: dict[type[exp.Expr], str] = {
     exp.Summarize: "summarize",
     exp.Command: "[a-z]+",
 }
+INSTEAD: dict[str, str] = {
+    **dict.fromkeys(("first", "last"), "Rows have no order: use `arg_min(x, ts)` or `arg_max(x, ts)`."),
+    **dict.fromkeys(
+        ("quantile", "quantile_cont", "quantile_disc", "percentile_cont"),
+        "Use `median`, or an item of `list(x)`, whose values are in order.",
+    ),
+    **dict.fromkeys(
+        ("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept"),
+        "Put it together: `avg(x * y) - avg(x) * avg(y)` is the covariance.",
+    ),
+    **dict.fromkeys(("approx_count_distinct", "approx_distinct"), "Use `count(distinct x)`."),
+    "mode": "Group by the value too, and order by `count(*)`.",
+    "product": "Of positive numbers it is `exp(sum(ln(x)))`.",
+    **dict.fromkeys(("regexp_matches", "rlike"), "Use `like`, `starts_with`, `contains` or `split_part`."),
+    **dict.fromkeys(("format", "printf"), "Join texts: `a || cast(x as text)`."),
+    **dict.fromkeys(
+        ("strptime", "make_date", "make_timestamp", "to_date"),
+        "Cast a text: `cast(year || '-' || month || '-01' as timestamp)`.",
+    ),
+    "to_timestamp": "Write `timestamp '1970-01-01' + interval (x) seconds`.",
+    **dict.fromkeys(
+        [f"to_{unit}" for unit in ("years", "months", "weeks", "days", "hours", "minutes", "seconds")],
+        "Write an interval: `t + interval (x) days`.",
+    ),
+    **dict.fromkeys(("age", "date_sub", "datesub"), "Use `date_diff('day', a, b)`."),
+    "time_bucket": "Use `date_trunc('hour', t)`, or group by `tumble(t, '1 hour')`.",
+    **dict.fromkeys(("to_char", "date_format"), "Use `strftime(t, '%Y-%m-%d')`."),
+    **dict.fromkeys(("list_append", "list_prepend"), "Use `list_concat(a, [x])`."),
+    **dict.fromkeys(
+        ("list_sort", "list_reverse", "list_filter", "list_transform"), "Use `unnest`, and group again."
+    ),
+    "array_to_string": "Use `unnest`, and `string_agg(x, ',')`.",
+    "translate": "Use `replace` for each letter.",
+    "initcap": "Write `upper(left(s, 1)) || lower(substring(s, 2))`.",
+    **dict.fromkeys(("sinh", "cosh", "tanh"), "Write it with `exp`: `(exp(x) - exp(-x)) / 2`."),
+    **dict.fromkeys(("nvl", "isnull"), "Use `coalesce(x, y)`."),
+    **dict.fromkeys(("iif", "decode", "nvl2"), "Use `case when ... then ... else ... end`."),
+    "charindex": "Use `strpos(s, 'a')`.",
+    **dict.fromkeys(("all", "some"), "Use `list_min`, `list_max` or `exists`."),
+    **dict.fromkeys(("multiply", "subtract"), "Write `a * b`, `a - b`."),
+    "divide": "Write `a // b`, or `a / b` for a float.",
+    **dict.fromkeys(("random", "uuid"), "An answer is the same each time: take a column of the rows."),
+}
+"""What to write in place of functions and aggregates that there are not."""
 RECURSIVE = Refusal("`with recursive`", "recursive", "Use `repeat` of MRQL.")
 DISTINCT_ON = Refusal("`distinct on`", "on", "Use `group by` with `arg_min` or `arg_max`.")
 NATURAL = Refusal("a natural join", "natural", "Say `using (...)`.")
@@ -69,6 +125,7 @@ SIDEWAYS = Refusal(
 )
 PERCENT = Refusal("`limit` of a percentage", "limit", "Give a number of rows.")
 TIES = Refusal("`limit ... with ties`", "limit", "Give a number of rows.")
+DIGITS = Refusal("`trunc` to a number of digits", "trunc", "Write `trunc(x * 100) / 100`.")
 RENAME = Refusal("`* rename`", "rename", "Name the columns.")
 
 READ: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -109,6 +166,7 @@ _WHERE: tuple[tuple[Callable[[exp.Expr], bool], Refusal], ...] = (
     ),
     (lambda node: isinstance(node, exp.LimitOptions) and bool(node.args.get("percent")), PERCENT),
     (lambda node: isinstance(node, exp.LimitOptions) and bool(node.args.get("with_ties")), TIES),
+    (lambda node: isinstance(node, exp.Trunc) and bool(node.args.get("decimals")), DIGITS),
     (lambda node: isinstance(node, exp.Star) and bool(node.args.get("rename")), RENAME),
 )
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from sqlglot import exp
 from dgs.errors.nearest import did_you_mean
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
 from dgs.query.scalar import Scalar, call, column, connected, literal
-from dgs.query.sql.sql_dialect import nearest
+from dgs.query.sql.sql_dialect import no_function
 from dgs.query.sql.sql_syntax import SqlText
 from dgs.query.sql.sql_times import of_time
 
@@ -69,6 +70,7 @@ FLAGS = {
     "like": ("negate",),
     "ilike": ("negate",),
     "trim": ("position",),
+    "pad": ("is_left",),
     "generateseries": ("is_end_exclusive",),
 }
 """The marks of nodes, beside their parts, that are read or that change nothing here, by the keys of sqlglot's classes."""
@@ -192,27 +194,65 @@ class Lowering:
     def _call(self, tree: exp.Expr) -> Scalar:
         """Return the call of the function that a node stands for."""
         if isinstance(tree, (exp.Like, exp.ILike)):
-            return self._like(tree)
+            return self._like(tree, self.of(tree.expression))
         if isinstance(tree, exp.Tuple):
             problem = "not supported: a row of values here"
             raise self._text.error("Q110", tree, problem, "Use `and`, or a list `[a, b]` of one type.")
         if isinstance(tree, exp.Bracket):
             return call("list_extract", self.of(tree.this), self._position(tree))
-        if isinstance(tree, exp.GenerateSeries) and _is_range(tree):
-            return call("range", self.of(tree.args["end"]))
+        if isinstance(tree, exp.GenerateSeries) and not tree.args.get("step"):
+            return self._counted(tree)
+        if isinstance(tree, exp.Log):
+            return self._logarithm(tree)
+        if isinstance(tree, exp.Escape):
+            return self._escaped(tree)
         name = name_of(cast("Scalar", tree))
-        if isinstance(tree, exp.Trim) and tree.args.get("position") in SIDES:
-            name = SIDES[tree.args["position"]]
+        if isinstance(tree, exp.Trim):
+            name = SIDES.get(str(tree.args.get("position")), "trim") + ("_of" if tree.expression else "")
+        if isinstance(tree, exp.Pad):
+            name = "lpad" if tree.args.get("is_left") else "rpad"
         if name not in FUNCTIONS:
             raise self._unknown(tree, name)
         return call(name, *map(self.of, arguments_of(cast("Scalar", tree))))
 
-    def _like(self, tree: exp.Like | exp.ILike) -> Scalar:
-        text, pattern = self.of(tree.this), self.of(tree.expression)
+    def _like(self, tree: exp.Like | exp.ILike, pattern: Scalar, *escape: Scalar) -> Scalar:
+        text = self.of(tree.this)
         if isinstance(tree, exp.ILike):
             text, pattern = call("lower", text), call("lower", pattern)
-        found = call("like", text, pattern)
+        found = call("like_escape" if escape else "like", text, pattern, *escape)
         return call("not", found) if tree.args.get("negate") else found
+
+    def _escaped(self, tree: exp.Escape) -> Scalar:
+        """Return `like` with an escape: of all engines in one form, so that only `%` and `_` are escaped."""
+        like, pattern, escape = tree.this, tree.this.expression, tree.expression
+        if not (pattern.is_string and escape.is_string and len(escape.this) <= 1):
+            remedy = "Write the pattern as a text, and the escape as a text of one letter."
+            raise self._text.error("Q110", tree, "not supported: `escape` of anything but texts", remedy)
+        found = re.findall(f"{re.escape(escape.this)}.?|." if escape.this else ".", pattern.this, re.DOTALL)
+        if escape.this and escape.this in found:
+            raise self._text.error(
+                "Q101", tree, "the pattern ends in its escape", "Write it twice, or leave it out."
+            )
+        mark = next(one for one in "!~^\x01" if one not in {piece[-1] for piece in found})
+        pieces = [mark + one[-1] if len(one) > 1 and one[-1] in "%_" else one[-1] for one in found]
+        return self._like(like, literal("".join(pieces)), literal(mark))
+
+    def _counted(self, tree: exp.GenerateSeries) -> Scalar:
+        """Return `range(n)`, `range(a, b)` or `generate_series(a, b)`."""
+        start, end = self.of(tree.args["start"]), self.of(tree.args["end"])
+        if not tree.args.get("is_end_exclusive"):
+            return call("generate_series", start, end)
+        if start == literal(0):
+            return call("range", end)
+        return call("generate_series", start, call("sub", end, literal(1)))
+
+    def _logarithm(self, tree: exp.Log) -> Scalar:
+        if not tree.expression:
+            return call("log10", self.of(tree.this))
+        base, value = self.of(tree.this), self.of(tree.expression)
+        if base in (literal(2), literal(10)):
+            return call(f"log{base.this}", value)
+        return call("div", call("log10", value), call("log10", base))
 
     def _position(self, tree: exp.Bracket) -> Scalar:
         if len(tree.expressions) != 1 or isinstance(tree.expressions[0], exp.Slice):
@@ -239,7 +279,7 @@ class Lowering:
             if isinstance(tree, exp.Anonymous)
             else (self._text.word(tree).lower() if isinstance(tree, exp.Func) else name)
         )
-        return self._text.error("Q205", tree, f"no function {written!r}{nearest(written)}", name=written)
+        return self._text.error("Q205", tree, *no_function(written), name=written)
 
     def _parameter(self, tree: exp.Expr) -> Scalar:
         name = tree.name
@@ -259,9 +299,3 @@ class Lowering:
         if isinstance(value, (list, tuple)):
             return exp.Array(expressions=[literal(one) for one in value])
         return literal(value)
-
-
-def _is_range(tree: exp.GenerateSeries) -> bool:
-    """Return whether a node is `range(n)`, from 0 in steps of 1."""
-    is_from_zero = tree.args.get("start") == exp.Literal.number(0) and not tree.args.get("step")
-    return is_from_zero and bool(tree.args.get("is_end_exclusive"))

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from dgs.query.errors import QueryError, Span
-from dgs.query.sql.sql_dialect import nearest, stopped, unknown_function
+from dgs.query.sql.sql_dialect import no_function, stopped, unknown_function
 from dgs.query.sql.sql_refusals import refused, statement
 
 KEYWORDS = (
@@ -79,9 +79,7 @@ class SqlText:
     def _check_functions(self, text: str) -> None:
         if (name := unknown_function(text)) is not None:
             at = self._word(rf"{re.escape(name)}(?=\s*\()", 0)
-            raise QueryError.of(
-                "Q205", f"no function {name!r}{nearest(name)}", "", self.span_at(at), name=name
-            )
+            raise QueryError.of("Q205", *no_function(name), self.span_at(at), name=name)
 
     def _quoted(self, tree: exp.Expr) -> str:
         """Return the text with the names of columns in quotes: some, such as `at`, are words of DuckDB's."""

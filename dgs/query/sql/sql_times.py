@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dgs.query.functions import ALIASES, FUNCTIONS
-from dgs.query.meanings import MONTHS, PARTS_OF_TIME
+from dgs.query.meanings.time_meanings import MONTHS, PARTS_OF_TIME
 from dgs.query.scalar import Scalar, call, literal
 from dgs.query.sql.sql_syntax import SqlText
 
@@ -24,6 +24,26 @@ FORMATS = {
     "%j": ("dayofyear", 3),
 }  # fmt: skip
 """The parts of a time in a text, with their digits."""
+NAMES: dict[type[exp.Expr], tuple[str, list[str]]] = {
+    exp.Dayname: ("isodow", ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]),
+    exp.Monthname: (
+        "month",
+        [
+            "January",
+            "February",
+            "March",
+            "April",
+            "May",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
+            "December",
+        ],
+    ),
+}
 MICROS = {
     "microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6,
     "day": 86400 * 10**6, "week": 7 * 86400 * 10**6,
@@ -149,11 +169,26 @@ def _asking(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar:  # noqa: ARG
     raise text.error("Q110", tree, "not supported: the time at which the query is asked", remedy)
 
 
+def _last_day(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar:  # noqa: ARG001
+    after = call("add_months", call("trunc_month", lower(tree.this)), literal(1))
+    return call("add_micros", after, literal(-MICROS["day"]))
+
+
+def _named(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar:  # noqa: ARG001
+    part, names = NAMES[type(tree)]
+    return call("list_extract", call("array", *map(literal, names)), call(part, lower(tree.this)))
+
+
+def _millis(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar | None:  # noqa: ARG001
+    is_millis = tree.args.get("scale") == exp.Literal.number(3)
+    return call("epoch_ms", lower(tree.this)) if is_millis else None
+
+
 def _by_name(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar | None:
     name, given = tree.name.lower(), tree.expressions
     if name in ("now", "today") and not given:
         return _asking(tree, lower, text)
-    if name == "date_part" and len(given) == 2 and given[0].is_string:  # noqa: PLR2004 - the part, and the time
+    if name in ("date_part", "datepart") and len(given) == 2 and given[0].is_string:  # noqa: PLR2004 - the part, and the time
         return _part(given[0].name, given[1], tree, lower, text)
     return None
 
@@ -165,6 +200,9 @@ _MAKERS: dict[type[exp.Expr], Callable[[exp.Expr, Lower, SqlText], Scalar | None
     exp.DateDiff: _diff,
     exp.TimeToStr: _formatted,
     exp.Extract: _extract,
+    exp.LastDay: _last_day,
+    exp.UnixToTime: _millis,
+    **dict.fromkeys(NAMES, _named),
     exp.Cast: _date,
     exp.Anonymous: _by_name,
 }

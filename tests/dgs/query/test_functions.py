@@ -52,6 +52,10 @@ OUT_OF_RANGE = {
     ("left", 2**53 + 1),
     ("right", 2**53 + 1),
     ("add_months", 2**53 + 1),
+    ("repeat", 2**53 + 1),
+    ("lpad", 2**53 + 1),
+    ("rpad", 2**53 + 1),
+    ("generate_series", 2**53 + 1),
 }
 TEXTS = (
     "", " 12 ", "+7", "1.5", "2.5", "-2.5", ".5", "5.", "1e3", "1e400", "1_000", "0x10", "--1", "nan", "-inf", "\uff12", "true", "T", "yes",
@@ -107,7 +111,7 @@ def plain(value):
     return f"{value:.12g}" if type(value) is int and abs(value) < 2**40 else repr(value)
 
 
-@pytest.mark.parametrize("name", sorted({*OF_SQL} - {"intdiv", "array"}))
+@pytest.mark.parametrize("name", sorted({*OF_SQL} - {"intdiv", "array", "pi", "like_escape"}))
 def test_a_function_gives_what_duckdb_gives(name):
     for schema, rows in combinations(name):
         scalar = call(name, *map(column, schema.names))

@@ -1,4 +1,4 @@
-"""The meanings of scalar functions, in plain Python over canonical values. `functions` has the table of them.
+"""The meanings of scalar functions, in plain Python over canonical values. `functions` has the table of them, and `time_meanings` those of times.
 
 Arguments are never null, unless the table says that a function sees nulls. Comparisons know one NaN, greater than all numbers.
 """
@@ -8,21 +8,16 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from calendar import monthrange
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from dgs.query.errors import QueryError
+from dgs.query.errors import QueryError, failed
+from dgs.query.meanings.time_meanings import time_of
 from dgs.query.types import fitting, one_float, order_key
 
 FLOAT_DIGITS = 300
 """Rounding to more digits than this changes nothing of a float, or leaves nothing of it."""
-
-
-def failed(function: str, problem: str) -> QueryError:
-    """Return the error of a function that fails on its values."""
-    return QueryError.of("Q704", f"{function}: {problem}", function=function)
 
 
 def number(value: Any) -> Any:
@@ -66,9 +61,10 @@ def less(left: Any, right: Any) -> bool:
     return bool(left < right)
 
 
-def like(text: str, pattern: str) -> bool:
-    """Whether a text matches a pattern of `%` for any text and `_` for any character."""
-    parts = (".*" if one == "%" else "." if one == "_" else re.escape(one) for one in pattern)
+def like(text: str, pattern: str, escape: str = "") -> bool:
+    """Whether a text matches a pattern of `%` for any text and `_` for any character; one behind `escape` stands for itself."""
+    pieces = re.findall(f"{re.escape(escape)}.|." if escape else ".", pattern, re.DOTALL)
+    parts = (".*" if one == "%" else "." if one == "_" else re.escape(one[-1]) for one in pieces)
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
@@ -108,6 +104,28 @@ def root(value: float) -> float:
 def logarithm(value: float) -> float:
     """Return the natural logarithm: negative infinity of 0, NaN below."""
     return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
+
+
+def logarithm_2(value: float) -> float:
+    """Return the logarithm to the base 2, as the natural one for what is not positive."""
+    return math.log2(value) if value > 0 else logarithm(value)
+
+
+def logarithm_10(value: float) -> float:
+    """Return the logarithm to the base 10, as the natural one for what is not positive."""
+    return math.log10(value) if value > 0 else logarithm(value)
+
+
+def angular(function: Callable[..., float]) -> Callable[..., float]:
+    """Return a function of angles that is NaN where it has no value."""
+
+    def angle(*given: float) -> float:
+        try:
+            return one_float(function(*given))
+        except ValueError:
+            return math.nan
+
+    return angle
 
 
 def exponential(value: float) -> float:
@@ -160,6 +178,32 @@ def _capital(letter: str) -> str:
     return "ẞ" if letter == "ß" else letter.title() if len(letter.title()) == 1 else letter
 
 
+LONGEST = 10_000_000
+"""The most characters that `repeat` and padding make, and the most items of a counted list."""
+
+
+def repeated(text: str, times: int) -> str:
+    """Return a text so many times, empty below 1. Raises QueryError Q704 for a text that would be too long."""
+    if len(text) * times > LONGEST:
+        raise failed("repeat", f"a text of {len(text) * times} characters")
+    return text * times
+
+
+def _padding(text: str, length: int, by: str) -> str:
+    missing = max(length - len(text), 0)
+    return repeated(by, missing)[:missing]
+
+
+def padded_before(text: str, length: int, by: str) -> str:
+    """Return a text with `by` before it, again and again, up to a length; only its beginning if it is longer."""
+    return _padding(text, length, by) + text[: max(length, 0)]
+
+
+def padded_behind(text: str, length: int, by: str) -> str:
+    """Return a text with `by` behind it, again and again, up to a length; only its beginning if it is longer."""
+    return text[: max(length, 0)] + _padding(text, length, by)
+
+
 def tokens(text: str) -> tuple[str, ...]:
     """Return the words of a text, without empty ones."""
     return tuple(one for one in re.split(r"[ \t\n\r\f\v\",()*]+", text) if one)
@@ -179,6 +223,13 @@ def split_part(text: str, separator: str, position: int) -> str:
     parts = split_text(text, separator) or ()
     place = position - 1 if position > 0 else len(parts) + position
     return parts[place] if 0 <= place < len(parts) and position else ""
+
+
+def counted(first: int, end: int) -> tuple[int, ...]:
+    """Return the integers from one up to another, without that. Raises QueryError Q704 for too many."""
+    if end - first > LONGEST:
+        raise failed("range", f"a list of {end - first} items")
+    return tuple(range(first, end))
 
 
 def present(items: Sequence[Any]) -> list[Any]:
@@ -222,95 +273,6 @@ def item_at(items: Sequence[Any], place: int) -> Any:
 def distinct(items: Sequence[Any]) -> tuple[Any, ...]:
     """Return the different items that are not null, in order."""
     return tuple(sorted(set(present(items)), key=order_key))
-
-
-TIME_TEXT = re.compile(
-    r"\s*(\d{1,4})([-/ ])(\d{1,2})\2(\d{1,2})(?:(?:T| +)(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?"
-    r"(?:Z| UTC| ?[+-]\d{2}(?::?\d{2})?)?)?",
-    re.ASCII,
-)
-
-
-def time_of(text: str) -> dt.datetime:
-    """Return the time that a text writes: a date, and hours, minutes, seconds. A zone is read over, as DuckDB does."""
-    found = TIME_TEXT.fullmatch(text)
-    if found is None:
-        raise failed("cast", f"{text!r} is no time")
-    year, month, day, hour, minute, second = (int(found[place] or 0) for place in (1, 3, 4, 5, 6, 7))
-    fraction = int((found[8] or "").ljust(6, "0")[:6])
-    is_midnight = (hour, minute, second, fraction) == (24, 0, 0, 0)
-    try:
-        day_of = dt.datetime(year, month, day)  # noqa: DTZ001 - times of queries have no zone
-        if is_midnight:
-            return day_of + dt.timedelta(days=1)
-        return day_of.replace(hour=hour, minute=minute, second=second, microsecond=fraction)
-    except (ValueError, OverflowError):
-        raise failed("cast", f"{text!r} is no time") from None
-
-
-PARTS_OF_TIME: dict[str, Callable[[dt.datetime], int]] = {
-    "quarter": lambda at: (at.month + 2) // 3,
-    "week": lambda at: at.isocalendar().week,
-    "dayofweek": lambda at: at.isoweekday() % 7,
-    "isodow": lambda at: at.isoweekday(),
-    "dayofyear": lambda at: at.timetuple().tm_yday,
-}
-"""Parts of a time beside its fields. A week begins on a Monday; `dayofweek` counts from Sunday, which is 0, and `isodow` from Monday, which is 1."""
-
-TIME_UNITS = {
-    "second": dt.timedelta(seconds=1),
-    "minute": dt.timedelta(minutes=1),
-    "hour": dt.timedelta(hours=1),
-    "day": dt.timedelta(days=1),
-}
-MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-
-def truncated_time(at: dt.datetime, unit: str) -> dt.datetime:
-    """Return the beginning of the unit that a time is in."""
-    if unit in MONTHS:
-        return dt.datetime(at.year, (at.month - 1) // MONTHS[unit] * MONTHS[unit] + 1, 1)  # noqa: DTZ001
-    day = dt.datetime(at.year, at.month, at.day)  # noqa: DTZ001
-    if unit == "week":
-        return _moved(day, dt.timedelta(days=1 - at.isoweekday()))
-    return day + (at - day) // TIME_UNITS[unit] * TIME_UNITS[unit]
-
-
-def units_between(first: dt.datetime, last: dt.datetime, unit: str) -> int:
-    """Return how many times a unit begins behind the first time, up to the last."""
-    if unit in MONTHS:
-        months = [(one.year * 12 + one.month - 1) // MONTHS[unit] for one in (first, last)]
-        return months[1] - months[0]
-    return (truncated_time(last, unit) - truncated_time(first, unit)) // TIME_UNITS[unit]
-
-
-def seconds_since_1970(at: dt.datetime) -> float:
-    """Return the seconds from the beginning of 1970 to a time."""
-    since = at - dt.datetime(1970, 1, 1)  # noqa: DTZ001
-    return one_float(float(since // dt.timedelta(microseconds=1)) / 1e6)
-
-
-def months_later(at: dt.datetime, months: int) -> dt.datetime:
-    """Return a time so many months later, on the last day of the month if that has no such day."""
-    years, month = divmod(at.year * 12 + at.month - 1 + months, 12)
-    if not dt.MINYEAR <= years <= dt.MAXYEAR:
-        raise failed("a time and months", f"{at} and {months} months is out of range")
-    return at.replace(year=years, month=month + 1, day=min(at.day, monthrange(years, month + 1)[1]))
-
-
-def micros_later(at: dt.datetime, micros: int) -> dt.datetime:
-    """Return a time so many microseconds later."""
-    try:
-        return _moved(at, dt.timedelta(microseconds=micros))
-    except OverflowError:
-        raise failed("a time and an interval", f"{at} and {micros} microseconds is out of range") from None
-
-
-def _moved(at: dt.datetime, by: dt.timedelta) -> dt.datetime:
-    try:
-        return at + by
-    except OverflowError:
-        raise failed("a time and an interval", f"{at} and {by} is out of range") from None
 
 
 def cast(value: Any, kind: str) -> Any:
