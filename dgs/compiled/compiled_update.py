@@ -6,11 +6,12 @@ Law: for every batch, the state and every event's outputs are those of the inter
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
+from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class, with_nulls
 from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
 from dgs.compiled.lowering.merged_lanes import Order
@@ -59,6 +60,7 @@ class CompiledUpdate:
         self._update, self._interpret, self._is_required = update, interpret, is_required
         self._loops = UpdateLoops(update, translate)
         self._lanes: dict[int, tuple[LaneClass, EventBatch]] = {}
+        self._nullable: dict[LaneClass, LaneClass] = {}
         self._verified = VerifiedFolds()
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
@@ -228,8 +230,12 @@ class CompiledUpdate:
         return found
 
     def _lane_class(self, batch: EventBatch) -> LaneClass:
-        """Return the class of the lane of a batch. Raises Refused."""
-        return lane_class(batch, reads_stream=self._loops.reads_stream)
+        """Return the class of the lane of a batch, which is that of batches with nulls once some have come. Raises Refused."""
+        found = lane_class(batch, reads_stream=self._loops.reads_stream)
+        if found not in self._nullable:
+            wide = reduce(with_nulls, self._nullable, found)
+            self._nullable = {one: with_nulls(one, wide) for one in (*self._nullable, found)}
+        return self._nullable[found]
 
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,17 +12,28 @@ import pyarrow as pa
 
 from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.expressions import Payload
-from dgs.compiled.lowering.loop_text import LaneClass, LoopText
-from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, OBJECT, TEXTS, DoesNotFit, Refused, Type
+from dgs.compiled.lowering.loop_text import THERE, LaneClass, LoopText
+from dgs.compiled.lowering.value_types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBERS,
+    OBJECT,
+    TEXTS,
+    DoesNotFit,
+    Refused,
+    Type,
+    optional,
+)
 from dgs.model import columns
 from dgs.model.events import EventBatch, declared_stream
 from dgs.model.tags import Tag
 
 Array = npt.NDArray[Any]
 _DTYPES = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
-_OF_PYTHON = {int: INT, float: FLOAT, bool: BOOL}
+_OF_PYTHON = {int: INT, float: FLOAT, bool: BOOL, str: TEXTS, type(None): NONE}
 _KINDS = {"i": INT, "u": INT, "f": FLOAT, "b": BOOL}
-OF_TEXTS = frozenset([str, type(None)])
 OF_KEYS = frozenset([int, float, bool, str, bytes])
 WIDEST = 8
 """The bytes of the widest numbers."""
@@ -80,14 +92,12 @@ def payload_type(column: Any) -> Payload:
 
 
 def _type_of_column(column: Any) -> Type:
-    """Return the type of a column of numbers or texts, else OBJECT: its values are only passed on."""
+    """Return the type of a column of numbers or texts, or of None; else OBJECT: its values are only passed on."""
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return _type_of_arrow(column)
     if type(column) is list:
         types = set(map(type, column))
-        if types and types <= OF_TEXTS:
-            return TEXTS
-        return _OF_PYTHON.get(types.pop(), OBJECT) if len(types) == 1 else OBJECT
+        return _common([_OF_PYTHON.get(of, OBJECT) for of in types]) if types else OBJECT
     if type(column) is not np.ndarray or column.ndim != 1 or column.dtype.itemsize > WIDEST:
         return OBJECT
     is_narrow = column.dtype.itemsize < WIDEST or column.dtype.kind != "u"
@@ -98,13 +108,18 @@ def _type_of_arrow(column: Any) -> Type:
     of = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(of) or pa.types.is_large_string(of):
         return TEXTS
-    if column.null_count or of != column.type:
+    if of != column.type:
         return OBJECT
+    number = OBJECT
     if pa.types.is_boolean(of):
-        return BOOL
-    if pa.types.is_integer(of) and of != pa.uint64():
-        return INT
-    return FLOAT if of in (pa.float32(), pa.float64()) else OBJECT
+        number = BOOL
+    elif pa.types.is_integer(of) and of != pa.uint64():
+        number = INT
+    elif of in (pa.float32(), pa.float64()):
+        number = FLOAT
+    elif pa.types.is_null(of):
+        return NONE
+    return _common([number, NONE]) if column.null_count else number
 
 
 def joined_class(classes: Sequence[LaneClass]) -> LaneClass:
@@ -125,8 +140,27 @@ def joined_class(classes: Sequence[LaneClass]) -> LaneClass:
 
 
 def _common(types: Sequence[Type | None]) -> Any:
-    """Return the type of a column that is in parts."""
-    return types[0] if len(set(types)) == 1 else OBJECT
+    """Return the type of a column of values of some types, or of parts that have these."""
+    if len(set(types)) == 1:
+        return types[0]
+    some = {of.parts[0] if of is not None and of.is_optional else of for of in types} - {NONE}
+    (of,) = some if len(some) == 1 else [OBJECT]
+    return optional(of) if of in NUMBERS else of if of == TEXTS else OBJECT
+
+
+def with_nulls(one: LaneClass, other: LaneClass) -> LaneClass:
+    """Return a class of lanes for batches that may have nulls where another one has some, if they have a kind and the columns in common."""
+
+    def widened(of: Any, to: Any) -> Any:
+        return of if (common := _common([of, to])) == OBJECT else common
+
+    names, others = ([name for name, _ in of.fields or ()] for of in (one, other))
+    if names != others or set(one.kinds).isdisjoint(other.kinds):
+        return one
+    if one.fields is None or other.fields is None:
+        return replace(one, payload=widened(one.payload, other.payload))
+    pairs = zip(one.fields, other.fields, strict=True)
+    return replace(one, fields=tuple((name, widened(of, to)) for (name, of), (_, to) in pairs))
 
 
 def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array]:
@@ -141,8 +175,9 @@ def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array
         found.append(read_only(of_lane[tags.numbers], np.int64))
     names = {} if lane.fields is None else {f"field{n}": name for n, (name, _) in enumerate(lane.fields)}
     for column in text.reads:
-        values = batch.payload[names[column]] if names else batch.payload
-        found.append(_numbers(values, lane.numbers[column]))
+        name = column.removesuffix(THERE)
+        values = batch.payload[names[name]] if names else batch.payload
+        found.append(_numbers(values, lane.numbers[column]) if name == column else _are_there(values))
     return found + [read_only(_tested(batch, test), np.bool_) for test in text.tests]
 
 
@@ -167,7 +202,22 @@ def _tested(batch: EventBatch, test: Test) -> Array:
     return np.asarray(pc.equal(values, str(test.wanted)).fill_null(False))
 
 
+def _are_there(column: Any) -> Array:
+    """Return for each value of a column whether it is not null."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _numbers(column.is_valid(), BOOL)
+    if isinstance(column, list):
+        return read_only([one is not None for one in column], np.bool_)
+    return read_only(np.broadcast_to(True, len(column)), np.bool_)
+
+
 def _numbers(column: Any, of: Type) -> Array:
+    """Return a column of numbers. Where a value is null there is some number."""
+    if isinstance(column, list) and None in column:
+        column = [0 if one is None else one for one in column]
+    if isinstance(column, (pa.Array, pa.ChunkedArray)) and column.null_count:
+        column = column.cast(pa.int64()) if pa.types.is_null(column.type) else column
+        column = column.fill_null(pa.scalar(False).cast(column.type))
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         column = (
             column.to_numpy()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, PYTHON, TEXT, Refused
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, PYTHON, TEXT, Refused, Type
 from dgs.compiled.lowering.values import Value, constant, inner, tuple_value
 
 FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
@@ -99,8 +99,16 @@ class Arithmetic:
         except (ArithmeticError, TypeError, ValueError, Refused):
             return None
 
+    def some(self, value: Value) -> Value:
+        """Return a number that may be None as one that is not. Python raises TypeError where it is."""
+        if not value.type.is_optional or value.type.parts[0] not in NUMBERS:
+            return value
+        self.deviate(f"not {value.scalars[0]}")
+        return inner(value)
+
     def number(self, value: Value, node: ast.AST) -> Value:
         """Return a number as an operand: a bool counts as an int."""
+        value = self.some(value)
         if value.type == BOOL:
             return Value(INT, (f"i64({value.scalars[0]})",))
         if value.type in (INT, FLOAT):
@@ -121,6 +129,7 @@ class Arithmetic:
         """Lower an operation on two values."""
         if (known := self.folded(op, one, other)) is not None:
             return known
+        one, other = self.some(one), self.some(other)
         if type(op) in BITWISE and one.type == other.type == BOOL:
             return Value(BOOL, (self.named(f"{one.scalars[0]} {BITWISE[type(op)]} {other.scalars[0]}"),))
         if isinstance(op, ast.Add) and one.type.name == other.type.name == "tuple":
@@ -177,21 +186,38 @@ class Arithmetic:
             if is_plain and right.is_known and right.type.name == "tuple":
                 return constant((left.constant in right.constant) == isinstance(op, ast.In))
             if (
-                left.type in (INT, BOOL)
-                and right.type.name == "tuple"
+                right.type.name == "tuple"
                 and right.parts
-                and all(one.type in (INT, BOOL) for one in right.parts)
+                and all(_present(one.type) in (INT, BOOL, NONE) for one in (left, *right.parts))
             ):
                 return self._in_ints(node, left, right.parts, is_positive=isinstance(op, ast.In))
             raise Refused("`in` is compiled for constants, and for ints in a tuple of ints", node)
         if (known := self.folded(op, left, right)) is not None:
             return known
+        if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_may_be_none, (left.type, right.type))):
+            return self._equality(node, op, left, right)
+        return self._ordered(node, op, left, right)
+
+    def _ordered(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
+        """Lower a comparison of numbers."""
         a, b = self.number(left, node), self.number(right, node)
         sign = COMPARED[type(op)]
         if a.type == b.type:
             return Value(BOOL, (f"({a.scalars[0]} {sign} {b.scalars[0]})",))
         one, other = (self.as_float(value, exactly=True) for value in (a, b))
         return Value(BOOL, (f"({one} {sign} {other})",))
+
+    def _equality(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
+        """Lower `==` or `!=` of values that may be None, which is equal to None only."""
+        there = [value.scalars[0] for value in (left, right) if value.type.is_optional]
+        if NONE in (left.type, right.type) and (there or {left.type, right.type} & {*NUMBERS}):
+            equal = f"(not {there[0]})" if there else "False"
+        else:
+            numbers = (inner(value) if value.type.is_optional else value for value in (left, right))
+            equal = f"({' and '.join([*there, self._ordered(node, ast.Eq(), *numbers).scalars[0]])})"
+            if left.type.is_optional and right.type.is_optional:
+                equal = f"({equal} or not ({' or '.join(there)}))"
+        return Value(BOOL, (equal if isinstance(op, ast.Eq) else f"(not {equal})",))
 
     def _in_ints(self, node: ast.AST, value: Value, parts: Sequence[Value], *, is_positive: bool) -> Value:
         tests = [self.comparison(node, ast.Eq(), part, value) for part in parts]
@@ -200,6 +226,8 @@ class Arithmetic:
 
     def _identity(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
         is_positive = isinstance(op, ast.Is)
+        if left.type == NONE:
+            left, right = right, left
         if right.type != NONE:
             raise Refused("`is` is compiled for None only", node)
         if left.type.is_optional:
@@ -225,3 +253,12 @@ class Arithmetic:
         if value.type.name in ("tuple", "fields"):
             return constant(value.type.name == "fields" or bool(value.parts))
         raise Refused(f"the truth of {value.type!r} is not compiled", node)
+
+
+def _may_be_none(of: Type) -> bool:
+    return of == NONE or of.is_optional
+
+
+def _present(of: Type) -> Type:
+    """Return the type of a value that is not None, given the type of what may be None."""
+    return of.parts[0] if of.is_optional else of

@@ -145,7 +145,14 @@ class Expressions(Branches):
             return NOTHING
         if isinstance(of, dict):
             return Value(OBJECT, origin=("payload",))
-        return Value(of, ("payload_here",) if of in NUMBERS else (), origin=("payload",))
+        return self._of_column("payload", of, ("payload",))
+
+    def _of_column(self, name: str, of: Type, origin: tuple[str, ...]) -> Value:
+        """Return the value of an event in a column of payloads."""
+        if of == NONE:
+            return NOTHING
+        texts = (f"{name}_here",) if of in NUMBERS or of.is_optional else ()
+        return Value(of, (f"{name}_there_here", *texts) if of.is_optional else texts, origin=origin)
 
     def _subscript(self, node: ast.Subscript) -> Value:
         of = self.expression(node.value)
@@ -172,9 +179,7 @@ class Expressions(Branches):
         fields = self._seen.payload
         if not isinstance(fields, dict) or name not in fields:
             raise Refused(f"the payloads have no column {name!r}", node)
-        number = list(fields).index(name)
-        texts = (f"field{number}_here",) if fields[name] in NUMBERS else ()
-        return Value(fields[name], texts, origin=("field", name))
+        return self._of_column(f"field{list(fields).index(name)}", fields[name], ("field", name))
 
     # -- composed values -----------------------------------------------------------------------------------------------
 

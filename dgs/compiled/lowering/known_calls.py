@@ -112,6 +112,7 @@ class KnownCalls(ComparedTexts):
         return Value(FLOAT, (text if of is float else self.named(f"magnitude({text})"),))
 
     def _sum(self, node: ast.AST, values: list[Value]) -> Value:
+        values = [self.some(value) for value in values]
         if any(value.type not in (INT, BOOL) for value in values):
             raise Refused(
                 "sum is compiled for ints: how it adds floats depends on the version of Python", node
@@ -174,8 +175,8 @@ class KnownCalls(ComparedTexts):
 
     def _extreme(self, node: ast.AST, values: list[Value], sign: str) -> Value:
         """Lower `min` or `max`: the first value unless a later one is strictly better, also for NaN and -0.0."""
-        best = values[0]
-        for value in values[1:]:
+        best, *others = map(self.some, values)
+        for value in others:
             if best.type != value.type or value.type not in NUMBERS:
                 raise Refused("min and max are compiled for numbers of one type", node)
             kept, other = best.scalars[0], value.scalars[0]

@@ -14,11 +14,13 @@ from dgs.compiled.lowering.entries import NoEntries, entry_arrays
 from dgs.compiled.lowering.expressions import Payload, Seen
 from dgs.compiled.lowering.method_source import Surroundings
 from dgs.compiled.lowering.statements import Lowering, Site, Sites, partial_names, state_names
-from dgs.compiled.lowering.value_types import NUMBERS, Refused, Type, joined, scalars_of
+from dgs.compiled.lowering.value_types import BOOL, NUMBERS, Refused, Type, joined, scalars_of
 
 MOST_ROUNDS = 8
 """The most times that a state is widened."""
 
+THERE = "_there"
+"""The end of the name of a column that says where another one is not null."""
 ROWS = ("int", "int")
 """The types of the first arguments of the loop of a lane: the rows where it starts and stops."""
 
@@ -44,13 +46,19 @@ class LaneClass:
 
     @property
     def numbers(self) -> dict[str, Type]:
-        """The types of the columns of payloads that hold numbers, by their names in the text."""
+        """The types of the columns of payloads that hold numbers, by their names in the text. Those with nulls have a second one."""
         columns = (
             [("payload", self.payload)]
             if self.fields is None
             else [(f"field{number}", of) for number, (_, of) in enumerate(self.fields)]
         )
-        return {name: of for name, of in columns if of is not None and of in NUMBERS}
+        found: dict[str, Type] = {}
+        for name, of in columns:
+            if of is not None and of.is_optional:
+                found |= {name + THERE: BOOL, name: of.parts[0]}
+            elif of in NUMBERS:
+                found[name] = of
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dgs
@@ -37,6 +38,20 @@ class Inverse(dgs.Program):
         if state % 100 == 99:
             emit(1000 // (event.payload - 500))
         return state + 1
+
+
+class Sum(Inverse):
+    """Adds what is not null, and emits how much that is, and what is null. `is_tested`: whether it asks for None first."""
+
+    def __init__(self, is_tested):
+        self.is_tested = is_tested
+
+    def update(self, state, event, emit):
+        if self.is_tested and event.payload is None:
+            emit(event.payload)
+            return state
+        emit(state + event.payload)
+        return state + event.payload
 
 
 class Words(Inverse):
@@ -86,6 +101,23 @@ def test_an_exception_is_that_of_the_interpreted_run():
         errors.append(str(raised.value))
     assert errors[0] == errors[1]
     assert "row 399" in errors[0]
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("values", [[3, 600, 2] * 700, [3, 600, None, 4] * 500, [None] * 2000])
+@pytest.mark.parametrize("is_tested", [True, False])
+def test_a_column_with_nulls_gives_or_raises_what_it_does_interpreted(values, is_tested):
+    found = []
+    for mode in ("off", "require"):
+        table = pa.table({"at": range(len(values)), "x": pa.array(values, pa.int64())})
+        streams = {"n": dgs.stream(table, kind="n", ts="at", payload="x")}
+        try:
+            done = dgs.run(Sum(is_tested), streams=streams, runtime={"kind": "local", "compile": mode})
+            found.append((done.state, list(done.outputs)))
+        except UserCodeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+    assert is_tested or None not in values or "NoneType" in found[0]
 
 
 @pytest.mark.usefixtures("machine")
