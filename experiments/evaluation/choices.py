@@ -273,7 +273,7 @@ def plans_at(
     optimizers |= {f"greedy {count}": {"name": "greedy", "max_leaves": count} for count in (2, 4, 8)}
     optimizers |= {f"random {seed}": {"name": "random", "seed": seed} for seed in range(randoms)}
     for name, optimizer in optimizers.items():
-        given = overrides(runtime=section, optimizer=optimizer, plan=None, settings=None)
+        given = overrides(runtime=section, optimizer=optimizer, plan=None, settings={"sinks": ["none"]})
         yield name, prepare(from_program(program, {**streams}, given))
 
 

@@ -176,15 +176,18 @@ class _Model:
     def _compiled(self, mine: Traffic, interpreted: float) -> float:
         """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
 
-        All lanes between two requests that take the state are folded by one call.
+        All lanes between two requests that take the state, or two of its own synchronisations, are folded by one call. Events that
+        synchronise are interpreted.
         """
         costs, seconds = self._costs, 0.0
         for lane in mine.lanes:
-            each = costs.compiled(str(lane.kind))
-            if each is None or lane.synchronises:
+            kind = str(lane.kind)
+            each = costs.event(kind) if lane.synchronises else costs.compiled(kind)
+            if each is None:
                 return interpreted
             seconds += lane.rate * (each + costs.read)
-        seconds += max(mine.rate / BATCH_EVENTS, _pieces(mine)) * costs.compiled_call
+        cuts = _pieces(mine) + sum(lane.rate for lane in mine.lanes if lane.synchronises)
+        seconds += max(mine.rate / BATCH_EVENTS, cuts) * costs.compiled_call
         first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds)) if mine.rate else 1.0
         return first * interpreted + (1 - first) * min(interpreted, seconds)
 

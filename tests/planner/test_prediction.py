@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from dgs.errors import UsageError
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet
 from dgs.monoids import SUM, Windows
 from dgs.planner.optimizers import exhaustive
 from dgs.planner.optimizers.by_name import plan
+from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import Between, _Near, traffic
@@ -332,6 +334,22 @@ def test_events_that_synchronise_one_by_one_are_interpreted():
         for kinds in ({"value": 1e-9, "barrier": 1e-9}, {})
     )
     assert compiled == interpreted
+
+
+def test_events_beside_those_that_synchronise_are_compiled():
+    class Adding(Window):
+        accumulates = (VALUE,)
+
+    values, barrier = TagSet.of(VALUE), TagSet.of(BARRIER)
+    streams = [Stream(name, values, {VALUE(): 1e6}) for name in "abc"]
+    topology = on(Topology([*streams, Stream("d", barrier, {BARRIER(): 1.0})]), 1)
+    leaves = (PlanNode("w1", ImplTagSet.of(a=values)), PlanNode("w2", ImplTagSet.of(b=values)))
+    made = Plan(PlanNode("w0", ImplTagSet.of(c=values, d=barrier), children=leaves))
+    compiled, interpreted = (
+        Predictor(Adding(), topology, Costs(update=1e-6, compiled_kinds=kinds)).predict(made).throughput
+        for kinds in ({"value": 1e-9, "barrier": 1e-9}, {})
+    )
+    assert compiled > 50 * interpreted
 
 
 def test_two_hosts_read_files_together():

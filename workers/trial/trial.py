@@ -18,6 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -39,7 +40,7 @@ from dgs.model.user_code import UserCode
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.semantics.sequential import merge
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
-from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch, losses
+from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch, least, losses
 from dgs.workers.trial.writing import seconds_of_output
 
 SECONDS = 0.2
@@ -47,6 +48,9 @@ SECONDS = 0.2
 
 FIRST_ROWS, GROWTH = 64, 8
 """The first size of a batch for `update_batch`, and the factor by which it grows while there is time."""
+
+SHORT = 0.01
+"""Seconds in which calls of `update_batch` are repeated, since the shortest take some microseconds."""
 
 SHARE_TIMED = 0.5
 """The share of the events, and of the time, in which each event is timed. The others are timed together."""
@@ -69,8 +73,8 @@ COLUMN_OUTPUT = 4e-9
 LONGEST_SENTENCE = 200
 """Most characters that are kept of an exception's text."""
 
-LEAST_COLUMNS = 0.5e-9
-"""The least seconds per event in `update_batch`, since memory is not faster."""
+LEAST_COLUMNS, LEAST_COMPILED = 0.5e-9, 1.2e-9
+"""The least seconds per event in `update_batch`, and in a compiled `update`, which also merges streams: memory is not faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +201,8 @@ class _Trying:
             return
         loop = ScalarLoop(UserCode(self._program), first.update)
         update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)
-        for kind, each, call in self._in_columns(update.fold):
+        for kind, seconds, call in self._in_columns(update.fold):
+            each = max(seconds, LEAST_COMPILED)
             dearest = max(call, self.costs.compiled_call if self.costs.compiled_kinds else 0.0)
             self._know(compiled_kinds={**self.costs.compiled_kinds, kind: each}, compiled_call=dearest)
 
@@ -228,7 +233,7 @@ class _Trying:
                 continue
             while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
                 size = min(len(batch), size * GROWTH)
-            alone, whole = (min(seconds(batch, count) for _ in range(REPETITIONS)) for count in (1, size))
+            alone, whole = (least(partial(seconds, batch, count), SHORT) for count in (1, size))
             longest = max(outputs, key=len, default=None)
             each = 0.0 if longest is None else seconds_of_output(self._sinks, longest)
             written = each * sum(map(len, outputs)) / size

@@ -10,7 +10,6 @@ True
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,13 +23,10 @@ from dgs.model.outputs import OutputBatch
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS
 from dgs.workers.sinks.formats.json_text import as_json
-from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch
+from dgs.workers.trial.stopwatch import Stopwatch, least
 
-MOST_ROWS = 4096
+MOST_ROWS = 2048
 """Outputs that are written at once."""
-
-SECONDS = 0.1
-"""Seconds after which no measurement is repeated."""
 
 SENT = ("memory", "stdout")
 """Kinds of sinks whose outputs are sent to the caller, whose work is counted here since it shares the cores of the machine."""
@@ -51,7 +47,7 @@ def seconds_of_output(sinks: Sequence[str], batch: OutputBatch) -> float:
     seconds = 0.0
     for write in filter(None, map(_writer, sinks)):
         write(first)  # which may import modules
-        seconds += max(0.0, _least(write, some) - _least(write, first))
+        seconds += max(0.0, least(partial(write, some), 0.0) - least(partial(write, first), 0.0))
     return seconds / (len(some) - 1)
 
 
@@ -83,10 +79,3 @@ def _seconds_of_sending(batch: OutputBatch, *, is_printed: bool) -> float:
         for value in sent.to_list():
             as_json(value)
     return watch.seconds()
-
-
-def _least(write: Callable[[OutputBatch], float], batch: OutputBatch) -> float:
-    began, found = time.perf_counter(), [write(batch)]
-    while len(found) < REPETITIONS and time.perf_counter() - began < SECONDS:
-        found.append(write(batch))
-    return min(found)
