@@ -6,8 +6,7 @@
 
 from dgs.errors import CheckpointBusyError, CheckpointFailedError, ConnectorError, FencedError
 from dgs.model.outputs import OutputBatch
-from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
-from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint, resume_point
 from dgs.workers.sinks.custom_sink import Generation, Sink, ids
 from dgs.workers.sources.custom_source import Piece, Source
 

@@ -125,7 +125,7 @@ def _run(launch: Launch, ending: Ending) -> Run:
     from dgs.api.running import execute
     from dgs.cli.loudness import shown_progress
     from dgs.workers.runtime.job import Caller
-    from dgs.workers.sinks.delivery import deliveries
+    from dgs.workers.sinks.opening import deliveries
 
     keep_freed_memory()
     base_dir = launch.prepared.request.base_dir

@@ -28,9 +28,8 @@ from dgs.spark_bridge.batch.task_inputs import Edges, Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
 from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, OpenWindows, Window, chunks
 from dgs.workers.protocol.folding.fold import Folder
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
 from dgs.workers.recovery.checkpoint import ResumePoint, StagedOutput
 from dgs.workers.runtime import process

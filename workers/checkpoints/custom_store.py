@@ -20,8 +20,7 @@ from dgs.model.program import Program
 from dgs.model.user_code import calling
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.file_paths import located, relative
-from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
-from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint, resume_point
 
 ROLE = "store"
 METHODS = ("begin", "commit", "close")

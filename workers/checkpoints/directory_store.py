@@ -50,8 +50,7 @@ from dgs.workers.checkpoints.saved import (
     pack_state,
     state_name,
 )
-from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, StagedOutput
-from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, StagedOutput, resume_point
 from dgs.workers.storage.disk import Disk
 from dgs.workers.storage.sealed_file import digest_of
 

@@ -12,8 +12,7 @@
 
 from __future__ import annotations
 
-from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint
-from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, resume_point
 
 
 class MemoryStore:

@@ -2,7 +2,7 @@
 
 - `messages`: what workers and hosts say to each other. `lanes`: sets of tags that no other worker needs to tell apart.
 - `mailbox`: decides by frontiers and join requests what may be processed now. `releases`: events that it lets go together.
-- `worker`: what all workers do. `leaf`: folds events into a state. `making`: which kind of worker a node of a plan gets.
+- `worker`: what all workers do. `leaf`: folds events into a state.
 - `pending`: what is in flight at a worker with children, within its `bounds`. `inner`: the two kinds of such workers.
 - `forking`: forks along a tree.
 - `folding`: folds `update` over events, in whole batches or one by one, and can leave out events that raise.

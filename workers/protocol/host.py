@@ -14,11 +14,13 @@ from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program
 from dgs.workers.observing.meter import NO_METER, NoMeter
-from dgs.workers.protocol.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.edges import Edges, Peer, TickReader
-from dgs.workers.protocol.inner import ForkingInner
+from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes, Router
+from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.messages import (
     EpochClosed,
     Events,
@@ -35,7 +37,7 @@ from dgs.workers.protocol.messages import (
 )
 from dgs.workers.protocol.read_gate import ReadGate, always
 from dgs.workers.protocol.story import Story
-from dgs.workers.protocol.worker import Worker
+from dgs.workers.protocol.worker import CompileMode, Worker
 
 Reported = OutputBatch | Skipped | EpochClosed | Snapshot
 """Effects that leave the host: outputs, events that were left out, ends of epochs, and the root's snapshots."""
@@ -267,3 +269,32 @@ class Host:
                 owner = self.workers.get(lane.owner)
                 if owner is not None and owner.mailbox.frontier(lane.id) < self.frontiers[source]:
                     yield f"{owner.id} does not know that source {source!r} is at {self.frontiers[source]}"
+
+
+def make_worker(
+    node_id: str,
+    program: Program,
+    lanes: Lanes,
+    *,
+    skips: bool = False,
+    compiles: CompileMode = "off",
+    clock: Clock = no_time,
+    bounds: Bounds = BOUNDS,
+    meter: NoMeter = NO_METER,
+) -> Worker:
+    """Return the worker of a node: a leaf, or one of the two kinds with children.
+
+    `skips`: it leaves out events that raise. `compiles`: whether its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight. `meter`: where the time goes.
+    """
+    node = lanes.plan.node(node_id)
+    with_children = ForkingInner if takers(node, program) else KeepingInner
+    return (Leaf if node.is_leaf else with_children)(
+        node,
+        program.when_skipping() if skips else program,
+        lanes,
+        skips=skips,
+        compiles=compiles,
+        clock=clock,
+        bounds=bounds,
+        meter=meter,
+    )

@@ -1,11 +1,10 @@
 """Recovery: what a checkpoint is and when it is complete. Pure: no clock, no disk, no threads. Read in this order.
 
-- `positions`: which events a state contains, by stream, split and set of tags: state = fold of the events below its positions.
-- `checkpoint`: a state with its positions, and what a store of checkpoints promises.
-- `dealing`: to which split a row of a stream goes, from its number alone.
+- `positions`: which events a state contains, by stream, split and set of tags: state = fold of the events below its positions;
+  and to which split a row of a stream goes, from its number alone.
+- `checkpoint`: a state with its positions, and what a store of checkpoints promises; where a generation begins.
 - `epochs`: which epoch an output belongs to, and the reports of hosts on a closed epoch.
 - `coordinator`: collects the reports of a generation, and says when a checkpoint is complete.
-- `resume_point`: where a generation begins, given the committed checkpoints.
 - `outbox`: outputs that travel in a checkpoint because their sink has not accepted them yet.
 - `stop_request`: a request to stop or to move to another plan, until a generation ends for it.
 """

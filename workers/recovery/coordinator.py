@@ -19,9 +19,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from dgs.workers.protocol.lanes import Lane
 from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedOutput
-from dgs.workers.recovery.dealing import BLOCK
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.recovery.positions import Positions
+from dgs.workers.recovery.positions import BLOCK, Positions
 
 
 class Coordinator:

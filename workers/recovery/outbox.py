@@ -15,8 +15,7 @@ import numpy as np
 
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.lanes import Router
-from dgs.workers.recovery.dealing import BLOCK
-from dgs.workers.recovery.positions import Positions, declared
+from dgs.workers.recovery.positions import BLOCK, Positions, declared
 
 
 def dealt_outputs(

@@ -15,9 +15,8 @@ from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan
 from dgs.workers.observing.meter import NO_METER, Meter
 from dgs.workers.protocol.edges import TickReader
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes, Router
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.recovery.checkpoint import BEGINNING, ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
 from dgs.workers.recovery.positions import declared

@@ -28,12 +28,11 @@ from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import HostOutputs
-from dgs.workers.runtime.host_sources import HostSources
+from dgs.workers.runtime.host_sources import HostSources, TagCounts
 from dgs.workers.runtime.observed.host_figures import HostObserver
 from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.runtime.stall import Standing, waits_of
 from dgs.workers.sources.live.waiting import SECOND
-from dgs.workers.sources.tag_counts import TagCounts
 from dgs.workers.transport.network_load import NetworkLoad
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from dgs import codec
 from dgs.model.order import END
 from dgs.model.outputs import OutputBatch
-from dgs.workers.protocol.host import Host
-from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
 from dgs.workers.protocol.story import Story
 from dgs.workers.recovery.checkpoint import CheckpointStore, ResumePoint

@@ -27,8 +27,7 @@ from dgs.errors import OutputUnwritableError
 from dgs.model.events import EventBatch
 from dgs.model.order import END, MIN_TS, OrderKey
 from dgs.model.row_numbers import RowNumbers
-from dgs.workers.recovery.dealing import dealt
-from dgs.workers.recovery.positions import Positions
+from dgs.workers.recovery.positions import Positions, dealt
 from dgs.workers.simulated.faults import HostKilledError
 from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.decisions import Decisions, Followed

@@ -12,8 +12,7 @@ from typing import Any
 
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, OrderKey, after_event, after_heartbeat
-from dgs.workers.recovery.dealing import dealt
-from dgs.workers.recovery.positions import Positions
+from dgs.workers.recovery.positions import Positions, dealt
 from dgs.workers.simulated.live import BLOCK, LiveFeed, LiveStreams, Reading
 
 __all__ = ["BLOCK", "Prepared", "Reading", "Sources", "Where"]

@@ -18,8 +18,7 @@ from typing import Protocol
 
 from dgs.errors import FencedError
 from dgs.model.identity import ProgramIdentity
-from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, Publish, ResumePoint
-from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, Publish, ResumePoint, resume_point
 from dgs.workers.simulated.directory import DirectoryStorage
 from dgs.workers.simulated.faults import Faults
 

@@ -26,8 +26,7 @@ import numpy as np
 
 from dgs import codec
 from dgs.model.outputs import OutputBatch
-from dgs.workers.recovery.dealing import BLOCK
-from dgs.workers.recovery.positions import declared
+from dgs.workers.recovery.positions import BLOCK, declared
 
 Mark = tuple[int, int, int, int]
 """The id of an output: ts, rank and seq of its event, and its index."""

@@ -21,7 +21,7 @@ from dgs.model.row_numbers import ROWS_APART, number_of
 from dgs.model.tags import Tag
 from dgs.model.user_code import Row, row_error
 from dgs.semantics.skipped_events import UnreadableRow
-from dgs.workers.recovery.dealing import dealt
+from dgs.workers.recovery.positions import dealt
 from dgs.workers.sources.contract import Counted, Reading
 from dgs.workers.sources.pipeline import PipelineSource
 

@@ -21,7 +21,7 @@ import numpy as np
 from dgs.errors import InternalError, OutOfOrderError, SourceChangedError
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
-from dgs.workers.recovery.dealing import dealt
+from dgs.workers.recovery.positions import dealt
 from dgs.workers.sources.contract import Counted, Reading
 from dgs.workers.sources.description import Origin, check
 from dgs.workers.sources.live.waiting import Live

@@ -21,9 +21,8 @@ from dgs.model.order import END, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Frame, Frontiers, JoinAnswer, JoinRequest, Message, Snapshot
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.transport.frames import encoded

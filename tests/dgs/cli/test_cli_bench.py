@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dgs.workers.protocol.bounds import Bounds
-from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.host import make_worker
 
 VECTORISED = """
     def update_batch(self, state, batch, emit_batch):

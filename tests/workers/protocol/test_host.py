@@ -11,9 +11,8 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Events, ForkedState, Frame, Frontiers, Prepare
 from tests.programs import BARRIER, VALUE, EventWindow
 

@@ -17,11 +17,10 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.edges import Peer
 from dgs.workers.protocol.folding.joined_windows import NOTHING
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import ForkedState, Frontiers, JoinRequest
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests
 from dgs.workers.protocol.worker import Worker

@@ -17,10 +17,9 @@ from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.semantics import sequential
 from dgs.workers.protocol.bounds import BOUNDS
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Snapshot
 from dgs.workers.simulated.simulation import simulate
 from tests.programs import INC, READ, Counters, History

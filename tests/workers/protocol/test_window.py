@@ -13,9 +13,8 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.bounds import BOUNDS, Window
-from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Snapshot
 from tests.programs import INC, READ, Counters
 from tests.workers.protocol.test_protocol import events

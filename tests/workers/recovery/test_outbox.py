@@ -16,8 +16,7 @@ from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.lanes import Lane
 from dgs.workers.recovery.checkpoint import Checkpoint
-from dgs.workers.recovery.dealing import BLOCK
-from dgs.workers.recovery.positions import Positions
+from dgs.workers.recovery.positions import BLOCK, Positions
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import run_local
 from dgs.workers.runtime.store_opening import open_directory

@@ -10,8 +10,7 @@ from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import Tag
-from dgs.workers.recovery.dealing import dealt
-from dgs.workers.recovery.positions import Layer, Part, Positions
+from dgs.workers.recovery.positions import Layer, Part, Positions, dealt
 from dgs.workers.simulated.faults import Faults
 from tests.workers.recovery import test_recovery_mutants as mutants
 from tests.workers.simulated import test_crashes

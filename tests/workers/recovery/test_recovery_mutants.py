@@ -20,11 +20,10 @@ from dgs.model.tags import Tag
 from dgs.workers.checkpoints import directory_store
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.protocol.lanes import Router
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, resume_point
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import Epochs, HostReport
 from dgs.workers.recovery.positions import Layer, Positions, Rows
-from dgs.workers.recovery.resume_point import resume_point
 from dgs.workers.simulated import case
 from dgs.workers.simulated import outputs as simulated_outputs
 from dgs.workers.simulated import sources as simulated_sources

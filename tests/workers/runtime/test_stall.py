@@ -17,8 +17,8 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.event_log import LogWriter
+from dgs.workers.protocol.host import make_worker
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Events, Frontiers
 from dgs.workers.runtime.stall import Standing, Wait, Watchdog, sentence, waits_of
 from tests.programs import BARRIER, VALUE, EventWindow

@@ -13,8 +13,7 @@ from dgs.workers.checkpoints import directory, directory_store
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.saved import RECORDS, Committed, Saved, epoch_of, pack_record, state_name
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
-from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, resume_point
 from dgs.workers.simulated import directory as simulated_directory
 from dgs.workers.simulated import store as simulated_store
 from dgs.workers.simulated.directory import DirectoryStorage

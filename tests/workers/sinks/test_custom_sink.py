@@ -13,7 +13,7 @@ from dgs.workers.checkpoints.file_paths import located, relative
 from dgs.workers.recovery.checkpoint import Checkpoint, StagedPart
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.sinks import open_sink
-from dgs.workers.sinks.delivery import is_exactly_once
+from dgs.workers.sinks.opening import is_exactly_once
 from dgs.workers.sinks.publisher import Publisher
 
 SINK = """

@@ -13,9 +13,9 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.dead_letters import dead_letters
-from dgs.workers.sinks.delivery import deliveries
 from dgs.workers.sinks.files.places import output_places
 from dgs.workers.sinks.files.publishing import publish, remove_earlier
+from dgs.workers.sinks.opening import deliveries
 
 
 def letter(**changes):

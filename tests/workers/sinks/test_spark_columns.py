@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dgs import Tag
 from dgs.model.columns import length, to_list
 from dgs.model.outputs import OutputBatch
-from dgs.workers.sinks.files.buffer import Waiting
+from dgs.workers.sinks.files.file_sink import Waiting
 from dgs.workers.sinks.files.places import PartNames, Place
 from dgs.workers.sinks.files.publishing import publish
 from dgs.workers.sinks.files.table_sinks import jsonl_sink, parquet_sink

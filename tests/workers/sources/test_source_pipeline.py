@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dgs.errors import InternalError, OutOfOrderError, PlanFileError
 from dgs.model.order import END, MAX_TS, MIN_TS, Heartbeat, OrderKey
 from dgs.model.tags import Tag
-from dgs.workers.recovery import dealing
+from dgs.workers.recovery import positions
 from tests.workers.reading import opened, read_all, readings, rows, stream
 
 VALUE = Tag("value")
@@ -65,7 +65,7 @@ def test_source_gives_the_events_of_the_row_by_row_reference(items, policy, batc
     (name, delay), (splits, wanted) = policy, wish
     config = stream(on_disorder={"sort_within": f"{delay}ms"} if name == "sort" else name, split=splits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(dealing.dealt.__kwdefaults__, "block", 2)
+        patch.setitem(positions.dealt.__kwdefaults__, "block", 2)
         source = opened(config, items, unit="ms", rank=RANK, batch_rows=batch_rows, streams=wanted)
         expected, drops, late = reference(
             items, drops_late=name == "drop", delay=delay, splits=splits, block=2, wanted=wanted

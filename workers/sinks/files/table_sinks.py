@@ -15,8 +15,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from dgs.model.columns import Column
-from dgs.workers.sinks.files.buffer import Waiting
-from dgs.workers.sinks.files.file_sink import EpochParts, FileSink
+from dgs.workers.sinks.files.file_sink import EpochParts, FileSink, Waiting
 from dgs.workers.sinks.files.part_file import PartFile
 from dgs.workers.sinks.files.places import PartNames
 from dgs.workers.sinks.formats.arrow_tables import fitted, flat, table_of_parts

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dgs.model.columns import Column
-from dgs.workers.sinks.files.buffer import Waiting
+from dgs.workers.sinks.files.file_sink import Waiting
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.formats.arrow_tables import fitted, table_of_parts
 from dgs.workers.sinks.lake.contract import DataFile

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dgs import Tag
 from dgs.model.events import EventBatch
-from dgs.workers.sources import tag_counts
-from dgs.workers.sources.tag_counts import MOST_COUNTED, TagCounts
+from dgs.workers.runtime import host_sources
+from dgs.workers.runtime.host_sources import MOST_COUNTED, TagCounts
 
 
 def batch(codes, tags=4, stream="s"):
@@ -48,7 +48,7 @@ def test_tags_in_a_regular_pattern_are_counted_without_a_bias():
 
 
 def test_tags_beyond_the_bound_are_counted_together(monkeypatch):
-    monkeypatch.setattr(tag_counts, "MOST_TAGS", 2)
+    monkeypatch.setattr(host_sources, "MOST_TAGS", 2)
     counts = TagCounts()
     counts.add(batch([0, 1, 2, 3, 0]))
     counts.add(batch([2], stream="t"))
