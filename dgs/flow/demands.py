@@ -17,9 +17,10 @@ from dgs.flow.edge_types import (
     EdgeType,
     Signature,
     difference_of,
-    fields_of,
+    field_of_type,
     fits,
     gives_instead,
+    is_no_record,
     is_type,
     misfits,
     shown_type,
@@ -296,16 +297,14 @@ class Demands:
 
     def field(self, node: Node, name: Any, value: Any) -> Any:
         """Return the type of a field of the values; add a mistake if they have none of that name."""
-        known = fields_of(value)
-        if is_no_record(value) and not (value in (str, bytes) and isinstance(name, int)):
-            self.add("F04", node, f"the values have no field {name!r}", expected="records", found=shown_type(value),
-                     fix="Use a function of (key, value), or correct the type of the values")  # fmt: skip
-        if known is None or not isinstance(name, str):
+        if not is_field(name):  # `check_options` says so
             return Any
-        if name not in known:
-            self.add("F04", node, f"the values have no field {name!r}", expected=f"one of {', '.join(known)}",
-                     found=shown_type(value), fix="Correct the name of the field")  # fmt: skip
-        return known.get(name, Any)
+        kind, known = field_of_type(value, name)
+        if known is not None:
+            fix = "Use a function of (key, value), or correct the type of the values"
+            self.add("F04", node, f"the values have no field {name!r}", expected=known, found=shown_type(value),
+                     fix=fix if is_no_record(value) else "Correct the name of the field")  # fmt: skip
+        return kind
 
     def function(
         self, node: Node, function: Any, arity: int, fact: Fact, of: tuple[str, ...] = ("key", "value", "at")
@@ -373,17 +372,12 @@ def fields_named(step: Any) -> list[Any]:
 
 
 def is_field(name: Any) -> bool:
-    """Return whether a value may name a field: of a mapping it may be any constant.
+    """Return whether a value may name a field.
 
-    >>> is_field("ad"), is_field(0), is_field(["ad", "user"]), is_field(None), is_field(len)
-    (True, True, False, False, False)
+    >>> is_field("ad"), is_field(0), is_field(["ad", "user"]), is_field(3.5), is_field(True), is_field(len)
+    (True, True, False, False, False, False)
     """
-    return isinstance(name, (str, int, float, bytes, tuple)) and name != ()
-
-
-def is_no_record(kind: Any) -> bool:
-    """Return whether values of a type surely have no fields."""
-    return kind in (int, float, str, bytes, bool)
+    return isinstance(name, (str, int, bytes)) and not isinstance(name, bool)
 
 
 def has_nan(value: Any) -> bool:

@@ -82,6 +82,50 @@ def fields_of(kind: Any) -> dict[str, Any] | None:
     return get_type_hints(kind) if is_typeddict(kind) or is_named else None
 
 
+def field_of_type(kind: Any, name: str | int | bytes) -> tuple[Any, str | None]:
+    """Return the type of a field of values, Any if it is not known, and what to write instead if they surely have no such field.
+
+    >>> field_of_type(tuple[str, int], 1), field_of_type(tuple[str, int], 2), field_of_type(list[int], "ad")
+    ((<class 'int'>, None), (typing.Any, 'an entry from 0 to 1'), (typing.Any, 'the number of an entry'))
+    """
+    known, outer = fields_of(kind), get_origin(kind) or kind
+    keys, is_entry = get_args(kind)[:1], isinstance(name, int)
+    if is_no_record(kind):
+        return Any, None if is_entry and kind in (str, bytes) else "records"
+    if is_entry and isinstance(outer, type) and issubclass(outer, (tuple, list)):
+        return _entry_of(kind, int(name))
+    if is_sequence(kind):
+        return Any, "the number of an entry"
+    if outer is dict and keys and difference_of(type(name), keys[0]):
+        return Any, f"a field of type {shown_type(keys[0])}"
+    has_more = not is_typeddict(kind) and hasattr(kind, "__getitem__" if is_entry else str(name))
+    is_known = known is None or name in known or has_more  # a property, a method of a user's
+    return (known or {}).get(str(name), Any), None if is_known else f"one of {', '.join(known or ())}"
+
+
+def _entry_of(kind: Any, number: int) -> tuple[Any, str | None]:
+    """Return the type of an entry of a tuple or a list, and which ones there are if it is none of them."""
+    parts = get_args(kind) if get_origin(kind) is tuple else tuple((fields_of(kind) or {}).values())
+    if not parts or ... in parts:
+        return Any, None
+    is_entry = -len(parts) <= number < len(parts)
+    return parts[number] if is_entry else Any, None if is_entry else f"an entry from 0 to {len(parts) - 1}"
+
+
+def is_no_record(kind: Any) -> bool:
+    """Return whether values of a type surely have no fields."""
+    return kind in (int, float, str, bytes, bool)
+
+
+def is_sequence(kind: Any) -> bool:
+    """Return whether values of a type have entries without names.
+
+    >>> is_sequence(tuple[str, int]), is_sequence(dict[str, int])
+    (True, False)
+    """
+    return (get_origin(kind) or kind) in (tuple, list)
+
+
 def difference_of(found: Any, expected: Any) -> str | None:  # noqa: PLR0911 - one return a form of type
     """Return the first difference between a type and what is expected, None if it fits. Any fits everywhere."""
     if _is_open(found) or _is_open(expected) or found == expected:

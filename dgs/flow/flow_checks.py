@@ -16,8 +16,8 @@ from typing import Any, get_args
 
 from dgs.flow import steps
 from dgs.flow.clock import Every, On, ticks_of
-from dgs.flow.demands import Demands, Fact, is_no_record
-from dgs.flow.edge_types import UNIT, EdgeType, Signature
+from dgs.flow.demands import Demands, Fact
+from dgs.flow.edge_types import UNIT, EdgeType, Signature, is_no_record, is_sequence
 from dgs.flow.flow_graph import End, Graph, Node
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import TimeWindow
@@ -167,7 +167,11 @@ class _Checker(Demands):
         key: Any
         if not isinstance(step.by, tuple):
             key = self.function(node, step.by, 2, fact).gives
-        elif len(step.by) == 1 and isinstance(step.by[0], str) and is_no_record(before.value):
+        elif (
+            len(step.by) == 1
+            and isinstance(step.by[0], str)
+            and (is_no_record(before.value) or is_sequence(before.value))
+        ):
             constant, key = step.by[0], str
         else:
             fields: Any = tuple(self.field(node, name, before.value) for name in step.by)

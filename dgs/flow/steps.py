@@ -19,6 +19,7 @@ from dgs.errors import UsageError
 from dgs.flow.edge_types import takes
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
+from dgs.model.user_code import shown
 
 Function = Callable[..., Any]
 Idle = Literal["all", "skip"]
@@ -311,9 +312,12 @@ def field_of(value: Any, name: Any) -> Any:
     >>> field_of({"ad": 7}, "ad"), field_of(("a", 5), 1)
     (7, 5)
     """
-    if isinstance(value, Mapping) or isinstance(name, int):
-        return value[name]
-    return getattr(value, name)
+    try:
+        return value[name] if isinstance(value, Mapping) or isinstance(name, int) else getattr(value, name)
+    except (LookupError, TypeError, AttributeError):
+        if hasattr(type(value), str(name)):  # a user's property raised
+            raise
+        raise LookupError(f"no field {name!r} in {shown(value)}") from None
 
 
 def key_of(step: KeyBy, key: Any, value: Any) -> Any:

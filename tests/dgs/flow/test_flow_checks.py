@@ -3,11 +3,12 @@
 import os
 import re
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import pytest
 
 import dgs
+from dgs.errors import UserCodeError
 from dgs.flow import (
     FlowError,
     KeyedOrdered,
@@ -197,6 +198,9 @@ WRONG = {
     "F01 function for a field": ("F01", None, lambda a: a.filter_by(by_text, "x")),
     "F01 no field to look up into": ("F01", None, lambda a: a.lookup({}, key="ad", into=None)),
     "F01 list to sort by": ("F01", None, lambda a: a.sort(by=["ad"])),
+    "F01 number with a point to sort by": ("F01", None, lambda a: a.sort(3.5)),
+    "F01 truth to sort by": ("F01", None, lambda a: a.sort(True)),
+    "F01 several fields to sort by": ("F01", None, lambda a: a.sort(("ad", "user"))),
     "F01 no step": ("F01", None, lambda a: a.mapp(by_text)),
     "F01 arguments": ("F01", None, lambda a: a.aggregate(COUNT, overr="history")),
     "F01 no argument": ("F01", None, lambda a: a.sort()),
@@ -255,6 +259,41 @@ WRONG = {
         lambda a: a.aggregate(COUNT, over=tumbling(10)).aggregate(SUM, over=tumbling(15)),
     ),
 }
+
+
+class Price(NamedTuple):
+    ticker: str
+    price: int
+
+    @property
+    def cents(self):
+        return self.price * 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        (tuple[str, int], [0, -1], [2, -3, "price"]),
+        (tuple[int, ...], [0, 7], ["price"]),
+        (list[int], [5], ["price"]),
+        (dict[str, int], ["any"], [0, b"any"]),
+        (Price, ["price", 1, "cents"], ["prise", 2]),
+        (View, ["ad"], ["add", 0]),
+        (str, [0], ["price"]),
+    ],
+)
+def test_fields_are_those_of_the_type(kind, right, wrong):
+    def sorting(name):
+        return lambda a: a.map(lambda _, v: v, gives=kind).sort(name)
+
+    assert all(flow()(sorting(name)).types() for name in right)
+    assert [codes(sorting(name)) for name in wrong] == [["F04"]] * len(wrong)
+
+
+def test_field_that_values_do_not_have_is_named_with_the_value():
+    made = flow()(lambda a: a.key_by(0).sort(5))
+    with pytest.raises(UserCodeError, match=r"no field 5 in \('x', 1\) \(step 2 'sort'"):
+        made.denote({"a": [(1, ("x", 1))]})
 
 
 @pytest.mark.parametrize("name", WRONG)
