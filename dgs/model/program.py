@@ -350,4 +350,7 @@ def _refuse_taken(program: type[Program[Any, Any]], name: str, value: Any) -> No
         problem = f"`{name}` is a method of every program, and here a value of type {type(value).__name__}"
     else:
         return
-    raise ProgramError(program=program.__name__, problem=f"{problem}: call it otherwise, such as `my_{name}`")
+    advice = f"call it otherwise, such as `my_{name}`"
+    if name == "dependence":
+        advice = "which events depend on which is said by `depends = dgs.Dependence(...)`"
+    raise ProgramError(program=program.__name__, problem=f"{problem}: {advice}")

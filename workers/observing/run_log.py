@@ -78,7 +78,8 @@ class RunLog:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of the lines that it still holds
+                self._file.close()
 
     def _note(self, level: int, text: str, *, is_notice: bool = False) -> None:
         if self._file is None and not self._logger.isEnabledFor(level):

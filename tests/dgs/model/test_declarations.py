@@ -84,7 +84,7 @@ def test_an_event_in_a_closure_may_be_used_anyhow():
 @pytest.mark.parametrize("name", ["dependence", "name", "kind", "is_vectorised", "accumulating", "all_kinds"])
 def test_names_that_dgs_keeps_for_itself_are_refused_where_they_are_given(name):
     with pytest.raises(
-        ProgramError, match=f"`{name}` is a name that dgs keeps for itself: call it otherwise"
+        ProgramError, match=f"`{name}` is a name that dgs keeps for itself: (call it otherwise|which events)"
     ):
         made(**{name: lambda self, a, b: True})
     with pytest.raises(ProgramError, match=f"program Made: `{name}` is a name that dgs keeps for itself"):

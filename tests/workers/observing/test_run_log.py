@@ -5,6 +5,7 @@ import logging
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 from dgs.errors.hidden_values import forget, hide
 from dgs.workers.observing.run_log import RunLog, formatter, on_stderr
@@ -71,3 +72,9 @@ def test_importing_dgs_prints_nothing_without_logging_being_set_up():
     code = "import dgs, logging; logging.getLogger('dgs.run').warning('lost')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_a_full_disk_does_not_end_a_run_by_its_log():
+    log = RunLog(Path("/dev/full"), name="sums")
+    log.info("a line that finds no room")
+    log.close()
