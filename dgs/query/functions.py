@@ -236,7 +236,7 @@ def _texts() -> None:
         _define(name, stripped, text, name.replace("_of", "({all})"), 2, spark=f"trim({side} {{1}} FROM {{0}})")
     backwards = "array_to_string(list_reverse(list_transform(range(1, length({0}) + 1), lambda i: substring({0}, i, 1))), '')"
     _define("reverse", lambda a: a[::-1], text, backwards, 1, spark="reverse({0})")
-    _define("length", len, always(INT, "text"), "length({0})", 1)
+    _define("length", len, always(INT, "text|list|bag"), "length({0})", 1, spark="size({0})")
     _define("substring", m.substring, always(TEXT, "text", "int64"), "substring({all})", 2, 3)
     kept = "(CASE WHEN {1} < 0 THEN greatest(length({0}) + {1}, 0) ELSE {1} END)"
     _define("left", lambda a, n: a[:n], always(TEXT, "text", "int64"), "left({0}, {1})", 2, spark=f"left({{0}}, {kept})")

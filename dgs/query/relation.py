@@ -267,7 +267,8 @@ class Window(Relation):
     def _schema(self) -> Schema:
         of = self.input.schema.type(self.at)
         if of.kind != "int64":
-            raise QueryError.of("Q204", f"windows by {self.at!r}, which is {of} and no integer")
+            remedy = "Make milliseconds of it in a derived table: `epoch_ms(t)`." if of.kind == "time" else ""
+            raise QueryError.of("Q204", f"windows by {self.at!r}, which is {of} and no integer", remedy)
         return Schema((*self.input.schema.fields, (self.as_, INT)))
 
 

@@ -37,6 +37,7 @@ ONLY_HERE = {
 
 OF_KIND = {
     ("array_size", "text"): "length({0})",
+    ("length", "text"): "length({0})",
     ("mod", "float64"): "(CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN double('nan') ELSE {0} % {1} END)",
 }
 """Functions whose text is another one where an argument is of this kind."""

@@ -96,7 +96,7 @@ INSTEAD: dict[str, str] = {
         "Write an interval: `t + interval (x) days`.",
     ),
     **dict.fromkeys(("age", "date_sub", "datesub"), "Use `date_diff('day', a, b)`."),
-    "time_bucket": "Use `date_trunc('hour', t)`, or group by `tumble(t, '1 hour')`.",
+    "time_bucket": "Use `date_trunc('hour', t)`, or `tumble(ms, '1 hour')` with `epoch_ms(t) ms` in a derived table.",
     **dict.fromkeys(("to_char", "date_format"), "Use `strftime(t, '%Y-%m-%d')`."),
     **dict.fromkeys(("list_append", "list_prepend"), "Use `list_concat(a, [x])`."),
     **dict.fromkeys(

@@ -57,6 +57,7 @@ QUERIES = [
     "select id from f where '50!%' || c like '50!!!%_' escape '!' and c not like '!a' escape '!'",
     "select id from f where c || '_%' ilike 'A=_%=%' escape '=' or c like '~~!_^%' escape 'x' or c like 'a' escape ''",
     "select id, unnest(range(k, 4)) r, generate_series(2, d) g from f where d < 6",
+    "select c, len(list(d)) n, length(list(distinct d)) m, len(c) l from f where d is not null group by c having len(list(k)) > 1",
     "select id, last_day(a), dayname(a), monthname(b), epoch_ms(a), epoch_us(b), datepart('isoyear', a) from t",
     "select yearweek(a) y, weekday(b) w, sum(millisecond(a)), max(microsecond(b)) from t group by 1, 2",
     "select id, timestamp '1970-01-01' + interval (n) seconds from t",

@@ -70,6 +70,7 @@ WRONG = [
     "select lpd(carrier, 2, ' ') from flights",
     "select time_bucket(interval '1 hour', date '2020-01-01') from flights",
     "select mode(carrier) from flights",
+    "select tumble(t, '1 day'), count(*) from (select cast(carrier as timestamp) t from flights) group by 1",
     "select count(distinct (carrier, day)) from flights",
     "select count(*) from flights group by ()",
     "select * from flights natural join weather",
