@@ -29,6 +29,7 @@ from dgs.workers.recovery.checkpoint import StagedPart
 from dgs.workers.sinks.custom_sink import ConnectedSink
 
 HOSTS = 2
+PER_WRITE = HOSTS * 2
 TAGS = (Tag("a"), Tag("b"))
 
 
@@ -194,24 +195,26 @@ class _SinkLaws:
     def _write(
         self, hosts: Sequence[ConnectedSink], epoch: int, values: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Let each host write two outputs of its own tag, or repeat earlier ones; return the values."""
+        """Let each host write two outputs of an event of its own stream and tag, or repeat earlier ones; return the values.
+
+        The ids of these four differ in the stream or in the index only.
+        """
         numbers = (
-            [next(self._numbers) for _ in range(HOSTS * 2)]
+            [next(self._numbers) for _ in range(PER_WRITE)]
             if values is None
             else [self._number_of[codec.encode(value)] for value in values]
         )
         for host, (sink, tag) in enumerate(zip(hosts, TAGS, strict=True)):
             mine = numbers[host::HOSTS]
-            batch = OutputBatch.of(
-                "s",
-                rank=0,
-                tags=[tag],
-                ts=mine,
-                seq=mine,
-                index=[0] * len(mine),
-                values=[self._value(n) for n in mine],
+            events = [n // PER_WRITE for n in mine]
+            index = [n % PER_WRITE // HOSTS for n in mine]
+            values = [self._value(n) for n in mine]
+            sink.write(
+                OutputBatch.of(
+                    f"s{host}", rank=host, tags=[tag], ts=events, seq=events, index=index, values=values
+                ),
+                epoch,
             )
-            sink.write(batch, epoch)
         for place, number in enumerate(numbers):
             one = codec.encode(self._value(number))
             self._tags[one], self._number_of[one] = place % HOSTS, number

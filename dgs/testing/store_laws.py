@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 from dgs import codec
@@ -48,6 +48,7 @@ def check_store(make: Callable[[], Any]) -> None:
     laws.check_without_states()
     laws.check_two()
     laws.check_crashes()
+    laws.check_final()
 
 
 class _StoreLaws:
@@ -145,6 +146,15 @@ class _StoreLaws:
             )
             if not crashed:
                 return
+
+    def check_final(self) -> None:
+        """Commit the checkpoint of a run that is complete."""
+        store = self._make()
+        self._begin(store, "whole", self._after())
+        self._newest = self._used = replace(self._next(b"the last state"), is_final=True)
+        store.commit(self._newest)
+        store.close()
+        self._reopened("whole", f"after epoch {self._newest.epoch}, the final one, was committed")
 
     @property
     def _next_epoch(self) -> int:

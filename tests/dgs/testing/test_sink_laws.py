@@ -77,7 +77,7 @@ class Table(Sink):
 
 def in_table(folder):
     with closing(sqlite3.connect(folder / "out.db")) as db:
-        return [value for (value,) in db.execute("SELECT value FROM outputs ORDER BY seq")]
+        return [value for (value,) in db.execute("SELECT value FROM outputs ORDER BY seq, idx")]
 
 
 def test_sinks_that_keep_the_laws_pass(tmp_path):
@@ -166,7 +166,9 @@ def test_our_files_keep_the_laws(tmp_path, kind, read, mode):
 def test_our_database_keeps_the_laws(tmp_path, mode):
     def read():
         with closing(sqlite3.connect(tmp_path / "out.db")) as db:
-            return [json.loads(value) for (value,) in db.execute("SELECT value FROM outputs ORDER BY seq")]
+            return [
+                json.loads(value) for (value,) in db.execute("SELECT value FROM outputs ORDER BY seq, idx")
+            ]
 
     check_sink(lambda: Ours({"sqlite": {"path": "out.db", "mode": mode}}, tmp_path), read)
 
@@ -303,6 +305,22 @@ class HasNoKey(Table):
         self.run("INSERT INTO outputs VALUES (?, ?, ?, ?)", rows)
 
 
+class TakesEventsForOutputs(Table):
+    """Its key has no index, so of two outputs of an event one is left."""
+
+    def write(self, batch, epoch):
+        rows = [(*one[:2], 0, value) for one, value in zip(ids(batch), batch.to_list(), strict=True)]
+        self.run("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?)", rows)
+
+
+class TakesStreamsForOne(Table):
+    """Its key has no stream, so rows with equal numbers of two streams are one."""
+
+    def write(self, batch, epoch):
+        rows = [("", *one[1:], value) for one, value in zip(ids(batch), batch.to_list(), strict=True)]
+        self.run("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?)", rows)
+
+
 class KeepsUntilItCloses(Table):
     def __init__(self, folder):
         super().__init__(folder)
@@ -318,7 +336,7 @@ class KeepsUntilItCloses(Table):
 
 class TakesBackOnAbort(Table):
     def abort(self):
-        self.run("DELETE FROM outputs WHERE seq > 3")
+        self.run("DELETE FROM outputs WHERE seq > 0")
 
 
 WRONG = [
@@ -339,6 +357,8 @@ WRONG = [
 ]
 AT_ONCE = [
     (HasNoKey, "once", "after the outputs of epoch 2 came again, with the same ids, 4 is there 2 times"),
+    (TakesEventsForOutputs, "durable", "after epoch 1 was staged, 0 is missing"),
+    (TakesStreamsForOne, "durable", "after epoch 1 was staged, 0 is missing"),
     (KeepsUntilItCloses, "durable", "after epoch 1 was staged, 0 is missing"),
     (TakesBackOnAbort, "durable", "after epoch 2 was staged and the hosts have aborted, 4 is missing"),
 ]

@@ -213,6 +213,11 @@ class WritesInPlace(Files):
             return default
 
 
+class ForgetsThatTheRunIsOver(Files):
+    def commit(self, checkpoint):
+        super().commit(replace(checkpoint, is_final=False))
+
+
 class ReturnsACheckpoint(Files):
     def begin(self):
         super().begin()
@@ -232,6 +237,7 @@ WRONG = [
     (DoesNotCount, "alone", "generation 1 begins after generation 1"),
     (WritesStateAndRecordApart, "atomic", "after a crash at line"),
     (WritesInPlace, "atomic", "after a crash at line"),
+    (ForgetsThatTheRunIsOver, "whole", "`is_final` is False, but must be True"),
     (ReturnsACheckpoint, "newest", "`begin` returns Checkpoint, not a ResumePoint"),
 ]
 
