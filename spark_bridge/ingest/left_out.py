@@ -60,6 +60,11 @@ class LeftOut:
     late: Mapping[str, Policy] = field(default_factory=dict)
     place: Path | None = None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the query has left out rows."""
+        return self.place is not None and bool(counts_in(self.place))
+
     def take(self, folders: Mapping[int, Path], batch: int) -> None:
         """Count the rows of these folders, by number, and keep or drop them. Raises MalformedRowError, UsageError."""
         options = self.division.options

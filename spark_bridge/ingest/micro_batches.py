@@ -95,11 +95,15 @@ class Written:
 
 @dataclass(frozen=True)
 class MicroBatches:
-    """The function for `foreachBatch`: it puts each micro-batch into the log, once. `checkpoint`: Spark's checkpoint directory."""
+    """The function for `foreachBatch`: it puts each micro-batch into the log, once. `checkpoint`: Spark's checkpoint directory.
+
+    `mixed`: not empty once a batch may have had rows that are no events.
+    """
 
     left_out: LeftOut
     checkpoint: Path | None = None
     counts: RowCounts = field(default_factory=RowCounts)
+    mixed: list[bool] = field(default_factory=list)
 
     @property
     def division(self) -> Division:
@@ -134,11 +138,22 @@ class MicroBatches:
         staging.clear()  # a killed process left its files behind
         try:
             rows = self._as_before(rows, batch)
-            found = written(rows, staging.directory, division, self._floors(batch))
+            found = self._written(rows, staging.directory, division, self._floors(batch))
             self.counts.add(read=found.rows)
             self.counts.add(committed=self._commit(rows.sparkSession, batch, found, query))
         finally:
             staging.clear()
+
+    def _written(self, rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written:
+        """Let Spark write the rows: undivided, as long as all that the query has read were events of its only stream."""
+        make_directory(place)
+        has_casts = any(name.startswith(FAILED) for name in rows.columns)
+        if division.options.key is None and not has_casts and not self.mixed and not self.left_out.has_any:
+            found = undivided(rows, place, division, floors)
+            if found is not None:
+                return found
+            self.mixed.append(True)
+        return written(rows, place, division, floors)
 
     def _as_before(self, rows: Any, batch: int) -> Any:
         """Return the rows of a batch that some stream has already with the columns that they had then: files may have gained others."""
@@ -203,7 +218,7 @@ class MicroBatches:
 
 
 def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written:
-    """Let Spark write the rows below a directory, divided and sorted. Raises errors of Spark."""
+    """Let Spark write the rows below a directory that is there, divided and sorted. Raises errors of Spark."""
     options = division.options
     columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
     types = dict(rows.dtypes)
@@ -211,9 +226,7 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
     kept = rows.drop(*nulls) if nulls else rows  # each step costs milliseconds, as many as a small batch
     of_rows = {name: kind for name, kind in types.items() if is_of_rows(name) and name not in nulls}
     folder = place / f"batch-{secrets.token_hex(6)}"
-    make_directory(place)
-    for parent in reversed([WORKING, *WORKING.parents]):
-        private_files.make_directory(folder / parent)
+    _directories(folder)
     # Spark compares the first column of an order much faster than the others: the time, if rows need not come part by part.
     at_once = division.parts + 1 if division.parts < MOST_WRITERS else 0
     ordered = in_order(division.numbered(kept, floors), options, of_rows, *([] if at_once else [PART]))
@@ -223,6 +236,53 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
         writer = ordered.write.partitionBy(PART).options(**_options(len(options.streams) if at_once else 1))
         # No URI escapes: Hadoop takes the path literally, per cent signs included.
         writer.mode("append").parquet(f"file://{folder}")
+    return _found(folder, columns)
+
+
+def undivided(rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written | None:
+    """Let Spark write the rows as those of the only stream, sorted; None if the footers of the files do not prove that all are events."""
+    options = division.options
+    columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
+    if any(pa.types.is_null(column.type) for column in columns):
+        return None  # Parquet has no such columns
+    hidden = [name for name in rows.columns if not is_of_rows(name)]
+    kept = rows.drop(*hidden) if hidden else rows
+    folder = place / f"batch-{secrets.token_hex(6)}"
+    part = _directories(folder, f"{PART}=0")
+    ordered = in_order(kept, options, dict(kept.dtypes))
+    ordered.write.options(**_options(1)).mode("append").parquet(f"file://{part}")
+    needed = {options.ts, *options.required}
+    if not all(_are_events(path, needed, options.ts, floors) for path in part.glob("*.parquet")):
+        return None
+    return _found(folder, columns)
+
+
+def _are_events(path: Path, needed: set[str], ts: str, floors: Mapping[str, int]) -> bool:
+    """Whether the footer of a file proves that no row has a null in the columns needed, or a time that is late."""
+    footer = pq.read_metadata(path)
+    schema = [footer.schema.column(i) for i in range(footer.num_columns)]
+    flat = {column.name: i for i, column in enumerate(schema) if column.name == column.path}
+    if not needed <= flat.keys():
+        return False  # a record's footer tells of its fields only
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        if any(
+            (found := group.column(flat[name]).statistics) is None or found.null_count != 0 for name in needed
+        ):
+            return False
+        times = group.column(flat[ts]).statistics
+        if group.num_rows and any(int(times.min_raw) <= floor for floor in floors.values()):
+            return False
+    return True
+
+
+def _directories(folder: Path, name: str = "") -> Path:
+    """Make a folder and the directories that Hadoop makes for files in it, or in the one of this name; return where the files come."""
+    for parent in reversed([WORKING, *WORKING.parents]):
+        private_files.make_directory(folder / name / parent)
+    return folder / name
+
+
+def _found(folder: Path, columns: pa.Schema) -> Written:
     found = {int(path.name.rpartition("=")[2]): path for path in folder.glob(f"{PART}=*")}
     count = sum(pq.read_metadata(file).num_rows for path in found.values() for file in path.glob("*.parquet"))
     return Written(found, columns, count)

@@ -11,6 +11,7 @@ import pytest
 import dgs
 from dgs.errors import MalformedRowError
 from dgs.job.schema import SparkSource, StreamConfig
+from dgs.spark_bridge.ingest import micro_batches
 from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.left_out import letters_of
 from dgs.spark_bridge.ingest.queries import queries_of
@@ -168,6 +169,32 @@ def test_late_rows_are_left_out_before_the_log(spark, tmp_path, policy):
     assert times == [10, 20, 15, 30]
     assert "2 (late for stream s)" in said[-1]
     assert sorted(row["ts"] for row in letters(tmp_path)) == ([14, 21] if policy == "dead_letter" else [])
+
+
+@pytest.mark.parametrize("wrong", [None, (None, "a", "6"), (16, None, "6"), (14, "a", "6")])
+def test_rows_are_divided_from_the_first_one_on_that_is_no_event(spark, tmp_path, monkeypatch, wrong):
+    files = [
+        [(10, "a", "1"), (20, "a", "2")],
+        [(15, "a", "3"), *([wrong] if wrong else []), (30, "a", "4")],
+        [(31, "a", "5")],
+    ]
+    for number, rows in enumerate(files):
+        put(tmp_path / "in" / f"{number}.parquet", rows)
+    divided = []
+
+    def written(*given):
+        divided.append(found := micro_batches_written(*given))
+        return found
+
+    micro_batches_written = micro_batches.written
+    monkeypatch.setattr(micro_batches, "written", written)
+    late = {"sort_within": "5ms", "late": "dead_letter"}
+    given = {"select": ["ts", "page", "text"], "on_malformed": "dead_letter"}
+    _, error = fed(spark, tmp_path, on_disorder=late, options={"maxFilesPerTrigger": 1}, **given)
+    assert error is None
+    assert [row["text"] for row in logged(tmp_path)] == ["1", "2", "3", "4", "5"]
+    assert [row["text"] for row in letters(tmp_path)] == (["6"] if wrong else [])
+    assert len(divided) == (2 if wrong else 0)
 
 
 PROGRAM = """
