@@ -21,6 +21,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
+
 from dgs import codec
 from dgs.errors import ConnectorError
 from dgs.errors.hidden_values import masked_data, revealed
@@ -63,7 +65,7 @@ class Source(Protocol):
 
         Rows are a dictionary of columns, an Arrow table, a data frame, an EventBatch, or a list of single events: tuples (tag,
         ts, payload), Events and Heartbeats. A run may resume at any position. Many rows with one position are cheap to read, but
-        more rows must be read again.
+        more rows must be read again. Arrays of a dictionary may be filled again for the next rows; Arrow tables must not.
         """
 
     @abstractmethod
@@ -147,7 +149,7 @@ class ConnectedSource:
         if position is None:
             raise self._broken("read", "yielded the position None, which means the beginning")
         problem = "yielded a position that is not plain data"
-        return rows, packed(position, lambda said: self._broken("read", f"{problem}: {said}"))
+        return _owned(rows), packed(position, lambda said: self._broken("read", f"{problem}: {said}"))
 
     def _calling(self, method: str, more: Callable[[], str] = lambda: "") -> AbstractContextManager[None]:
         where = f"for stream {self.stream!r}"
@@ -156,6 +158,13 @@ class ConnectedSource:
     def _broken(self, method: str, problem: str) -> ConnectorError:
         role = f"stream {self.stream!r}: {ROLE}"
         return ConnectorError(role=role, ref=self.ref, problem=f"`{method}` {problem}")
+
+
+def _owned(rows: Any) -> Any:
+    """Return columns that stay as they are: a source may fill the same arrays again for its next rows, while these still wait."""
+    if isinstance(rows, dict):
+        return {name: _owned(column) for name, column in rows.items()}
+    return rows.copy() if isinstance(rows, np.ndarray) else rows
 
 
 def connected(config: StreamConfig, context: SourceContext) -> ConnectedSource:

@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.order import END, Heartbeat, OrderKey
 from dgs.model.tags import Tag
 from dgs.workers.sources.bookmarks import MOST, Bookmark, Bookmarks
+from dgs.workers.sources.custom_source import ConnectedSource
 from dgs.workers.sources.live.waiting import LiveTime
 from tests.workers.reading import opened, read_all, readings, rows, stream
 from tests.workers.sources.custom_sources import Numbers
@@ -293,3 +295,17 @@ def test_positions_may_be_any_plain_data(tmp_path):
     readings(source)
     (mark,) = source.description["bookmarks"]
     assert codec.decode(mark[3]) == {"file": ("a", 3), "at": b"x"}
+
+
+def test_source_may_fill_the_same_arrays_again_while_its_rows_wait():
+    class Refills(Numbers):
+        def read(self, after):
+            ts, value = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+            for columns, position in super().read(after):
+                ts[:], value[:] = columns["ts"], columns["value"]
+                yield {"ts": ts, "value": value}, position
+
+    source = ConnectedSource(Refills([(n, n) for n in range(6)], size=2), ref="r", stream="s", program="P")
+    assert [rows["value"].tolist() for rows, _ in source.pieces(None)] == [[0, 1], [2, 3], [4, 5]]
+    kept = [rows for rows, _ in source.pieces(None)]
+    assert [rows["value"].tolist() for rows in kept] == [[0, 1], [2, 3], [4, 5]]
