@@ -125,6 +125,16 @@ def test_ten_thousand_tags_fall_into_the_expected_leaves(make, leaves):
     assert greedy_tree(DependenceGraph(*make(10_000))).leaf_count == leaves
 
 
+def test_keys_are_not_looked_up_in_the_equal_domains_of_all_splits(monkeypatch):
+    atoms = [Atom("s", "view", key, rate=1) for key in range(100)]
+    splits = [KeySet.all() - KeySet.of(range(100)) for _ in range(100)]
+    atoms += [Atom(f"s/{i}", "view", None, own, 0, 1, rate=1) for i, own in enumerate(splits)]
+    looked, contains = [], KeySet.__contains__
+    monkeypatch.setattr(KeySet, "__contains__", lambda *one: looked.append(one) or contains(*one))
+    DependenceGraph(atoms, Dependence(("view", "view", SAME_KEY)))
+    assert len(looked) < 1000
+
+
 def test_a_chain_of_ten_thousand_tags_needs_no_recursion():
     """Tag i depends on i + 1, odd tags are rare: removing tag 1, 3, ... cuts one tag off each, five thousand levels deep."""
     size = 10_000
