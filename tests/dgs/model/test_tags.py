@@ -104,3 +104,27 @@ def test_repr_is_short():
     assert repr(Tag("view", "home")) == "view('home')"
     assert repr(Tag("barrier")) == "barrier"
     assert repr(ImplTag(Tag("view", 3), "clicks")) == "view(3)@clicks"
+
+
+@pytest.mark.parametrize("wrong", [1.5, 7, object(), print, "abc", b"abc"])
+def test_keys_of_a_kind_that_are_neither_a_type_nor_a_set_are_refused_with_the_remedy(wrong):
+    with pytest.raises(ProgramError, match=r"cannot be .*: give a type, such as `key=str`, or all keys"):
+        kind("view", key=wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, None, ["view"], str])
+def test_name_of_a_kind_that_is_no_text_is_refused(wrong):
+    with pytest.raises(ProgramError, match="the name of a kind is a text"):
+        kind(wrong)
+
+
+def test_errors_of_keys_do_not_print_all_of_a_long_key_or_of_many_keys():
+    long = "y" * 5000
+    for make in (
+        lambda: kind("view")(long),
+        lambda: kind("view", key=range(5000))(long),
+        lambda: kind("view", key=long),
+    ):
+        with pytest.raises(ProgramError) as caught:
+            make()
+        assert len(str(caught.value)) < 300
