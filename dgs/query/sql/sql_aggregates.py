@@ -71,8 +71,12 @@ def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlT
         return Aggregate(
             "count", where=condition if where is None else call("and", where, condition), span=span
         )
-    arguments, is_distinct = _arguments(node, text)
-    return Aggregate(name, tuple(map(lower, arguments)), is_distinct, where, span=span)
+    given, is_distinct = _arguments(node, text)
+    arguments = tuple(map(lower, given))
+    if name in ("arg_min", "arg_max"):  # nulls are no value of these in DuckDB
+        there = call("not", call("isnull", arguments[0]))
+        where = there if where is None else call("and", where, there)
+    return Aggregate(name, arguments, is_distinct, where, span=span)
 
 
 def _arguments(node: exp.Expr, text: SqlText) -> tuple[list[exp.Expr], bool]:

@@ -114,6 +114,7 @@ QUERIES = [
     "select coalesce(c, 'z') || '!' v, upper(c), length(c), substr(c, 1, 1), c like 'a%', c ilike 'A' from f",
     "select count(distinct c), sum(distinct d), count(distinct d) from f",
     "select stddev(x), var_pop(d), median(d), stddev_pop(d), bool_and(d > 0), bool_or(d > 3) from f",
+    "select k, arg_max(d, id), min_by(c, id), arg_min(x, id) filter (where d > 0) from f group by k",
     "select min(c), arg_max(id, d), arg_min(id, x) from f where d is not null",
     "select d between 0 and 5 b, d not between 0 and 5 from f",
     "select d is distinct from 3, x is not null, (d > 3) is true from f",
