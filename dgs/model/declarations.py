@@ -21,7 +21,7 @@ from typing import Any
 
 from dgs.errors import ProgramError
 from dgs.model.dependence import Dependence, Rule, When
-from dgs.model.program import KEPT, Program, StateType
+from dgs.model.program import KEPT, ForkJoin, Program, StateType, refuse_taken_names
 from dgs.model.tags import AnyKind, Kind
 
 TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
@@ -36,6 +36,9 @@ CLOSE = 0.75
 
 def check_declarations(program: Program) -> None:
     """Raise ProgramError with all wrong declarations of a program's class."""
+    for one in type(program).__mro__:
+        if issubclass(one, Program):
+            refuse_taken_names(one)
     found = list(problems(program))
     if found:
         raise ProgramError(program=program.name, problem="\n  ".join(found) if len(found) > 1 else found[0])
@@ -45,7 +48,7 @@ def problems(program: Program) -> Iterator[str]:
     """Yield the problems of a program's declarations, as sentences with a remedy."""
     yield from _missing_methods(program)
     yield from _generators(program)
-    names = list(_wrong_names(program))
+    names = [*_wrong_names(program), *_wrong_parts(program)]
     yield from names
     relation = relation_problem(program)
     if relation is not None:
@@ -130,6 +133,18 @@ def _wrong_names(program: Program) -> Iterator[str]:
             for one in given:
                 if not isinstance(one, allowed):
                     yield f'`{name}` holds {one!r}, which is no kind: write `dgs.kind("{one}")`'
+
+
+def _wrong_parts(program: Program) -> Iterator[str]:
+    """Yield the problems of what `states` and `fork_joins` of the program's own return."""
+    for name, of in (("states", StateType), ("fork_joins", ForkJoin)):
+        if getattr(type(program), name) is getattr(Program, name):
+            continue
+        given = getattr(program, name)()
+        if not isinstance(given, (tuple, list)) or not all(isinstance(one, of) for one in given):
+            yield f"its `{name}` must return a tuple of dgs.{of.__name__}, and returns {given!r:.100}"
+        elif not given and name == "states":
+            yield "its `states` returns no dgs.StateType: give at least the one of the initial state"
 
 
 def relation_problem(program: Program) -> str | None:

@@ -144,10 +144,7 @@ class Program(Typed[OwnState, OwnOutput]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__module__.partition(".")[0] != "dgs":
-            for name, value in vars(cls).items():
-                if name != "name" or not isinstance(value, (str, property)):  # another name than the class's
-                    _refuse_taken(cls, name, value)
+        refuse_taken_names(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         _refuse_taken(type(self), name, value)
@@ -332,6 +329,7 @@ class Program(Typed[OwnState, OwnOutput]):
 KEPT = frozenset(
     ["all_kinds", "gives", "kind", "kind_problem"]
     + [name for name, value in vars(Program).items() if isinstance(value, (property, cached_property))]
+    + [name for name in vars(Program) if name.startswith("_") and not name.startswith("__")]
 )
 """Parts of Program that programs do not override."""
 
@@ -342,6 +340,14 @@ METHODS = frozenset(
 )
 
 
+def refuse_taken_names(program: type[Program[Any, Any]]) -> None:
+    """Raise ProgramError for a name of a user's class that dgs needs for something else, also if it was assigned to the class later."""
+    if program.__module__.partition(".")[0] != "dgs":
+        for name, value in vars(program).items():
+            if name != "name" or not isinstance(value, (str, property)):  # another name than the class's
+                _refuse_taken(program, name, value)
+
+
 def _refuse_taken(program: type[Program[Any, Any]], name: str, value: Any) -> None:
     """Raise ProgramError for a name that dgs needs for something else, such as an attribute `states`."""
     if name in KEPT:
@@ -350,7 +356,7 @@ def _refuse_taken(program: type[Program[Any, Any]], name: str, value: Any) -> No
         problem = f"`{name}` is a method of every program, and here a value of type {type(value).__name__}"
     else:
         return
-    advice = f"call it otherwise, such as `my_{name}`"
+    advice = f"call it otherwise, such as `my_{name.lstrip('_')}`"
     if name == "dependence":
         advice = "which events depend on which is said by `depends = dgs.Dependence(...)`"
     raise ProgramError(program=program.__name__, problem=f"{problem}: {advice}")

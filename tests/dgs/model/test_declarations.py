@@ -81,7 +81,9 @@ def test_an_event_in_a_closure_may_be_used_anyhow():
     assert "`update` looks at" in refused(made(update=inner))
 
 
-@pytest.mark.parametrize("name", ["dependence", "name", "kind", "is_vectorised", "accumulating", "all_kinds"])
+@pytest.mark.parametrize(
+    "name", ["dependence", "name", "kind", "is_vectorised", "accumulating", "all_kinds", "_declared_kinds"]
+)
 def test_names_that_dgs_keeps_for_itself_are_refused_where_they_are_given(name):
     with pytest.raises(
         ProgramError, match=f"`{name}` is a name that dgs keeps for itself: (call it otherwise|which events)"
@@ -89,6 +91,9 @@ def test_names_that_dgs_keeps_for_itself_are_refused_where_they_are_given(name):
         made(**{name: lambda self, a, b: True})
     with pytest.raises(ProgramError, match=f"program Made: `{name}` is a name that dgs keeps for itself"):
         setattr(made(), name, 5)
+    program = made()
+    setattr(type(program), name, 5)
+    assert f"`{name}` is a name that dgs keeps for itself" in refused(program)
 
 
 @pytest.mark.parametrize("name", ["states", "fork_joins", "update", "join"])
@@ -99,7 +104,20 @@ def test_a_value_in_place_of_a_method_is_refused(name):
         made(**{name: {}})
     with pytest.raises(ProgramError, match="of type dict: call it otherwise, such as `my_"):
         setattr(made(), name, {})
+    program = made()
+    setattr(type(program), name, {})
+    assert f"`{name}` is a method of every program" in refused(program)
     assert made(join=staticmethod(max), init=classmethod(lambda cls: 0)).init() == 0
+
+
+@pytest.mark.parametrize("name", ["states", "fork_joins"])
+def test_states_and_forks_of_other_types_are_refused(name):
+    assert f"its `{name}` must return a tuple of dgs." in refused(made(**{name: lambda self: ["state"]}))
+    assert f"`{name}` must return a tuple" in refused(made(**{name: lambda self: None}))
+
+
+def test_a_program_without_state_types_is_refused():
+    assert "its `states` returns no dgs.StateType" in refused(made(states=lambda self: ()))
 
 
 def test_a_class_may_give_its_programs_another_name():
