@@ -12,6 +12,7 @@ from contextlib import nullcontext
 
 from dgs.compiled.lowering.expressions import Payload, Seen
 from dgs.compiled.lowering.known_calls import KnownCalls
+from dgs.compiled.lowering.loops_written_out import text_of
 from dgs.compiled.lowering.method_source import Surroundings
 from dgs.compiled.lowering.value_types import (
     BOOL,
@@ -128,7 +129,7 @@ class Entries(KnownCalls):
         """Raise Refused unless an entry of the state is asked for by the key of the event."""
         if self.expression(of).type.name != "dict" or self.expression(key).type != KEY:
             raise Refused(
-                f"`{ast.unparse(node)}` is not compiled: a dict is read and changed by the key of the event's tag",
+                f"`{text_of(node)}` is not compiled: a dict is read and changed by the key of the event's tag",
                 node,
             )
 
@@ -154,7 +155,7 @@ class Entries(KnownCalls):
         if not isinstance(function, ast.Attribute) or not self._is_state(function.value):
             return super()._call(node)
         if function.attr != "get" or node.keywords or len(node.args) not in (1, GET_WITH_DEFAULT):
-            raise Refused(f"a call of `{ast.unparse(function)}` is not compiled", node)
+            raise Refused(f"a call of `{text_of(function)}` is not compiled", node)
         self._checked_key(function.value, node.args[0], node)
         return self._got(node, self.expression(node.args[1]) if len(node.args) > 1 else NOTHING)
 
@@ -171,7 +172,7 @@ class Entries(KnownCalls):
                     entry.type, (self.named(f"{test} and {first}"), *rest, *entry.flat[len(entry.scalars) :])
                 )
             return of_texts(optional(entry.type), [test, *entry.flat])
-        of = joined(entry.type, default.type, node, what=f"`{ast.unparse(node)}`")
+        of = joined(entry.type, default.type, node, what=f"`{text_of(node)}`")
         pairs = zip(as_type(entry, of, node), as_type(default, of, node), strict=True)
         return of_texts(of, [self.named(f"{one} if {test} else {other}") for one, other in pairs])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dgs.compiled.lowering.branches import Branches, Known, is_test
-from dgs.compiled.lowering.loops_written_out import MOST_ROUNDS, Given, branches_of, each, rounds_of
+from dgs.compiled.lowering.loops_written_out import MOST_ROUNDS, Given, branches_of, each, rounds_of, text_of
 from dgs.compiled.lowering.method_source import MISSING, Surroundings, is_known
 from dgs.compiled.lowering.value_types import (
     BOOL,
@@ -29,6 +29,12 @@ from dgs.compiled.lowering.value_types import (
 )
 from dgs.compiled.lowering.values import NOTHING, Value, constant, inner, of_texts, record_value, tuple_value
 
+INSTEAD: dict[type[ast.AST], str] = {
+    **dict.fromkeys((ast.List, ast.Set, ast.ListComp, ast.SetComp), ": write a tuple"),
+    ast.JoinedStr: ": emit the parts of the text, as in (1, x)",
+    ast.Lambda: ": write a method",
+}
+"""What to write in place of expressions."""
 PATHS = (ast.Name, ast.Attribute)
 """Expressions of which more may be known where a condition holds."""
 Payload = Type | dict[str, Type] | None
@@ -59,7 +65,8 @@ class Expressions(Branches):
         """Lower an expression."""
         lower = getattr(self, f"_{type(node).__name__.lower()}", None)
         if lower is None:
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            advice = INSTEAD.get(type(node), "")
+            raise Refused(f"`{text_of(node)}` is not compiled{advice}", node)
         value: Value = lower(node)
         return value
 
@@ -80,7 +87,7 @@ class Expressions(Branches):
     def _namedexpr(self, node: ast.NamedExpr) -> Value:
         """Lower `(name := value)`, where it is certain to be computed."""
         if self._uncertain or node.target.id in self._fixed:
-            raise Refused(f"`{ast.unparse(node)}` is not compiled here: it may not be computed", node)
+            raise Refused(f"`{text_of(node)}` is not compiled here: it may not be computed", node)
         self.names[node.target.id] = value = self._kept(self.expression(node.value))
         return value
 
@@ -98,7 +105,8 @@ class Expressions(Branches):
         if found is MISSING:
             raise Refused(f"`{node.id}` is not defined", node)
         if not is_known(found) and not callable(found):
-            raise Refused(f"`{node.id}` is a {type(found).__name__}, which is not compiled", node)
+            advice = ": make it a tuple" if isinstance(found, (list, set, frozenset)) else ""
+            raise Refused(f"`{node.id}` is a {type(found).__name__}, which is not compiled{advice}", node)
         return constant(found, node)
 
     def _attribute(self, node: ast.Attribute) -> Value:
@@ -110,7 +118,7 @@ class Expressions(Branches):
         if of.type == TAG and node.attr == "key":
             return Value(KEY, origin=("key",)) if self._seen.has_key else NOTHING
         if node.attr.startswith("__"):
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            raise Refused(f"`{text_of(node)}` is not compiled", node)
         try:
             if of.type == PROGRAM:
                 return self._known(self._surroundings.of_program(node.attr), node, of)
@@ -120,7 +128,7 @@ class Expressions(Branches):
             raise Refused(refused.refusal.why, node) from None
         if of.type.of is not None and node.attr in of.type.names:
             return of.parts[of.type.names.index(node.attr)]
-        raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        raise Refused(f"`{text_of(node)}` is not compiled", node)
 
     def _known(self, value: Any, node: ast.AST, owner: Value = NOTHING) -> Value:  # noqa: ARG002 - properties ask for it
         """Return what the program, a module or a plain object has. Of an object that is no constant only attributes are used."""
@@ -137,7 +145,7 @@ class Expressions(Branches):
             return Value(INT, ("ts_here",), origin=("ts",))
         if node.attr == "payload":
             return self._payload()
-        raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        raise Refused(f"`{text_of(node)}` is not compiled", node)
 
     def _payload(self) -> Value:
         of = self._seen.payload
@@ -164,13 +172,13 @@ class Expressions(Branches):
         count = len(of.parts)
         if of.type.name == "tuple" and at.type == INT and at.is_known and -count <= at.constant < count:
             return of.parts[int(at.constant)]
-        raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+        raise Refused(f"`{text_of(node)}` is not compiled", node)
 
     def _slice(self, node: ast.AST, of: ast.Slice, value: Value) -> Value:
         """Lower a slice of a tuple, with constants."""
         bounds = [NOTHING if one is None else self.expression(one) for one in (of.lower, of.upper, of.step)]
         if value.type.name != "tuple" or not all(one.is_known and one.type in (INT, NONE) for one in bounds):
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            raise Refused(f"`{text_of(node)}` is not compiled", node)
         if bounds[2].constant == 0:
             raise Refused("a slice whose step is 0 is not compiled", node)
         return tuple_value(value.parts[slice(*(one.constant for one in bounds))])
@@ -196,7 +204,7 @@ class Expressions(Branches):
             return (self.expression(node),)
         value = self.expression(node.value)
         if value.type.name != "tuple":
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            raise Refused(f"`{text_of(node)}` is not compiled", node)
         return value.parts
 
     def _dict(self, node: ast.Dict) -> Value:
@@ -267,7 +275,7 @@ class Expressions(Branches):
     def items(self, node: ast.expr) -> list[Value]:
         """Return what a loop goes through, or a generator expression gives. Raises Refused if it is not known how much that is."""
         if isinstance(node, ast.GeneratorExp):
-            given = [Given(value, node) for value in self.items(node.generators[0].iter)]
+            given = [Given(value, node, target_of(node)) for value in self.items(node.generators[0].iter)]
             return [self._kept(self.expression(one)) for one in each(node, given)]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             of = self._name(node.func).constant
@@ -282,7 +290,7 @@ class Expressions(Branches):
                 return [tuple_value(pair) for pair in zip(*parts, strict=False)]
         value = self._kept(self.expression(node))
         if value.type.name != "tuple":
-            raise Refused(f"a loop over `{ast.unparse(node)}` is not compiled: its length is not known", node)
+            raise Refused(f"a loop over `{text_of(node)}` is not compiled: its length is not known", node)
         return list(value.parts)
 
     def _numbers(self, node: ast.Call) -> list[Value]:
@@ -293,13 +301,15 @@ class Expressions(Branches):
                 return [constant(one) for one in range(*(one.constant for one in bounds))[: MOST_ROUNDS + 1]]
         except (TypeError, ValueError):  # such as a step of 0: the interpreter says so
             pass
-        raise Refused(f"`{ast.unparse(node)}` is not compiled: its bounds are not known", node)
+        raise Refused(f"`{text_of(node)}` is not compiled: its bounds are not known", node)
 
     def _written_out(self, node: ast.For | ast.Match) -> list[ast.stmt]:
         """Return a loop or a `match` as simpler statements."""
         if isinstance(node, ast.Match):
-            return branches_of(node, Given(self._kept(self.expression(node.subject)), node))
-        return rounds_of(node, [Given(value, node) for value in self.items(node.iter)])
+            subject = self._kept(self.expression(node.subject))
+            return branches_of(node, Given(subject, node, text_of(node.subject)))
+        text = text_of(node.target)
+        return rounds_of(node, [Given(value, node, text) for value in self.items(node.iter)])
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
@@ -372,7 +382,7 @@ class Expressions(Branches):
             return self._joined_conditions(node, node.values, as_value=True)[0]
         first, *others = node.values
         if not isinstance(first, ast.Name):
-            first = Given(self._kept(self.expression(first)), node)
+            first = Given(self._kept(self.expression(first)), node, text_of(first))
         rest = ast.copy_location(ast.BoolOp(node.op, others), node) if len(others) > 1 else others[0]
         ways = (rest, first) if isinstance(node.op, ast.And) else (first, rest)
         return self._ifexp(ast.copy_location(ast.IfExp(first, *ways), node))
@@ -389,3 +399,8 @@ class Expressions(Branches):
         value = self.merged([end for end, _ in ends], [lines for _, lines in ends], node, "this")
         self.put_branches(test.scalars[0], [lines for _, lines in ends])
         return value
+
+
+def target_of(node: ast.GeneratorExp) -> str:
+    """Return the name that a generator expression gives to what it goes through."""
+    return text_of(node.generators[0].target)

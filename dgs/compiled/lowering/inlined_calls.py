@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 
 from dgs.compiled.lowering.entries import CHANGED, ENTRY, THERE, Entries, NoEntries
+from dgs.compiled.lowering.loops_written_out import text_of
 from dgs.compiled.lowering.method_source import definition, is_known
 from dgs.compiled.lowering.value_types import EMIT, EVENT, PROGRAM, PYTHON, ReadsStream, Refused
 from dgs.compiled.lowering.values import NEVER, NOTHING, Value, constant
@@ -81,7 +82,7 @@ class InlinedCalls(Entries):
     def _inlined(self, node: ast.Call, function: FunctionType, bound: tuple[Value, ...]) -> Value:
         given = [self._kept(self.expression(one)) for one in node.args]
         named = {one.arg: self._kept(self.expression(one.value)) for one in node.keywords}
-        return self._returned(node, ast.unparse(node.func), function, [*bound, *given], named)
+        return self._returned(node, text_of(node.func), function, [*bound, *given], named)
 
     def _known(self, value: object, node: ast.AST, owner: Value = NOTHING) -> Value:
         """Return what the program, a module or a plain object has; of a property what its function returns."""
@@ -109,7 +110,8 @@ class InlinedCalls(Entries):
         except (NoEntries, ReadsStream):
             raise
         except Refused as refused:
-            raise Refused(f"in `{name}`: {refused.refusal}", node) from None
+            where, why = f"in `{name}`: ", str(refused.refusal)
+            raise Refused(where + why.rpartition(where)[2], node) from None  # it may call itself
 
     def _parameters(
         self, function: FunctionType, given: Sequence[Value], named: dict[str | None, Value]
@@ -120,7 +122,7 @@ class InlinedCalls(Entries):
         is_usual = not (code.co_flags & UNUSUAL or code.co_kwonlyargcount or code.co_posonlyargcount)
         found = dict(zip(parameters, given, strict=False))
         if not is_usual or len(given) > len(parameters) or found.keys() & named.keys() or None in named:
-            raise Refused("it is called in a way that is not compiled")
+            raise Refused("`yield`, `async`, `*` and `/` in functions and their calls are not compiled")
         found |= {name: value for name, value in named.items() if name is not None}
         defaults = function.__defaults__ or ()
         for name, value in zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True):

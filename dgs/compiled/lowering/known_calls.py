@@ -12,7 +12,8 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from dgs.compiled.lowering.compared_texts import ComparedTexts
-from dgs.compiled.lowering.loops_written_out import Given, each
+from dgs.compiled.lowering.expressions import target_of
+from dgs.compiled.lowering.loops_written_out import Given, each, text_of
 from dgs.compiled.lowering.method_source import is_known
 from dgs.compiled.lowering.value_types import (
     BOOL,
@@ -47,7 +48,7 @@ class KnownCalls(ComparedTexts):
             owner = self.expression(node.func.value)
             if owner.origin == ("payload",) and isinstance(self._seen.payload, dict):
                 return self._got_field(node, self._seen.payload)
-        refused = Refused(f"a call of `{ast.unparse(node.func)}` is not compiled", node)
+        refused = Refused(f"a call of `{text_of(node.func)}` is not compiled", node)
         try:
             of = self.expression(node.func)
         except Refused:
@@ -130,9 +131,10 @@ class KnownCalls(ComparedTexts):
         if of not in (any, all):  # which take all
             found = self._of_function(node, of, [tuple_value(self.items(given))])
             if found is None:
-                raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+                raise Refused(f"`{text_of(node)}` is not compiled", node)
             return found
-        tests = each(given, [Given(value, node) for value in self.items(given.generators[0].iter)])
+        items = self.items(given.generators[0].iter)
+        tests = each(given, [Given(value, node, target_of(given)) for value in items])
         if not tests:
             return constant(of is all)
         op = ast.Or() if of is any else ast.And()
@@ -142,7 +144,7 @@ class KnownCalls(ComparedTexts):
         """Lower `event.payload.get(name)`: every payload of a batch has the same names."""
         values = [self.expression(argument) for argument in node.args]
         if node.keywords or not values or values[0].type != TEXT or len(values) > WITH_DEFAULT:
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            raise Refused(f"`{text_of(node)}` is not compiled", node)
         if values[0].constant in fields:
             return self._field(node, values[0].constant)
         return values[1] if len(values) > 1 else NOTHING
@@ -153,23 +155,23 @@ class KnownCalls(ComparedTexts):
         given = {name: self.expression(one) for name, one in zip(defaults, node.args, strict=False)}
         for keyword in node.keywords:
             if keyword.arg is None or keyword.arg in given:
-                raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+                raise Refused(f"`{text_of(node)}` is not compiled", node)
             given[keyword.arg] = self.expression(keyword.value)
         for name, value in defaults.items():
             if name not in given and is_known(value):
                 given[name] = constant(value, node)
         if len(node.args) > len(defaults) or given.keys() != defaults.keys():
-            raise Refused(f"`{ast.unparse(node)}` does not give each field of {of.__name__} once", node)
+            raise Refused(f"`{text_of(node)}` does not give each field of {of.__name__} once", node)
         return tuple_value([given[name] for name in defaults], of)
 
     def _replaced(self, node: ast.Call, given: Sequence[ast.expr], kind: str) -> Value:
         """Lower `_replace` of a named tuple, or `dataclasses.replace`. `given`: the only argument. `kind`: the name of the type that has it."""
         if len(given) != 1:
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            raise Refused(f"`{text_of(node)}` is not compiled", node)
         before = self.expression(given[0])
         new = {one.arg: self.expression(one.value) for one in node.keywords}
         if before.type.of is None or before.type.name != kind or not new.keys() <= set(before.type.names):
-            raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+            raise Refused(f"`{text_of(node)}` is not compiled", node)
         pairs = zip(before.type.names, before.parts, strict=True)
         return tuple_value([new.get(name, part) for name, part in pairs], before.type.of)
 

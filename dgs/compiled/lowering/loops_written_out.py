@@ -20,14 +20,29 @@ MOST_ROUNDS = 32
 
 
 class Given(ast.expr):
-    """An expression whose value is known already."""
+    """An expression whose value is known already. `text`: what it was, for sentences about expressions that it is in."""
 
     _fields = ()
 
-    def __init__(self, value: Any, at: ast.AST) -> None:
+    def __init__(self, value: Any, at: ast.AST, text: str) -> None:
         super().__init__()
-        self.value = value
+        self.value, self.text = value, text
         ast.copy_location(self, at)
+
+
+def text_of(node: ast.AST) -> str:
+    """Return an expression as its author wrote it."""
+    return ast.unparse(_spelled(node))
+
+
+def _spelled(node: Any) -> Any:
+    if isinstance(node, Given):
+        return ast.Name(node.text)
+    if isinstance(node, list):
+        return [_spelled(one) for one in node]
+    if not isinstance(node, ast.AST):
+        return node
+    return type(node)(**{field: _spelled(one) for field, one in ast.iter_fields(node)})
 
 
 def rounds_of(node: ast.For, items: Sequence[ast.expr]) -> list[ast.stmt]:
@@ -100,7 +115,7 @@ def each(node: ast.GeneratorExp, items: Sequence[ast.expr]) -> list[ast.expr]:
     """Return what a generator expression gives for each of the items. Raises Refused if it has conditions, or several loops."""
     (loop,) = node.generators if len(node.generators) == 1 else (None,)
     if loop is None or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
-        raise Refused(f"`{ast.unparse(node)}` is not compiled: it has a condition, or several loops", node)
+        raise Refused(f"`{text_of(node)}` is not compiled: it has a condition, or several loops", node)
     name = loop.target.id
     return [_with(node.elt, name, item) for item in items]
 

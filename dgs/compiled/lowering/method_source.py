@@ -109,7 +109,12 @@ class Surroundings:
         found = _static(of, name)
         is_bound = type(found) in (property, classmethod, staticmethod)
         if not is_known(found) and not _is_plain(found) and not is_bound:
-            raise Refused(f"`{name}` is no constant of {type(of).__name__}")
+            is_there = (
+                f"is a {type(found).__name__}, which is not compiled"
+                if found is not MISSING
+                else "is not there"
+            )
+            raise Refused(f"`{name}` of {type(of).__name__} {is_there}")
         self._attributes.append((of, name, found))
         return _bound(found, of, name)
 

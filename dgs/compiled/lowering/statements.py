@@ -13,6 +13,7 @@ from types import FunctionType, MethodType
 from dgs.compiled.lowering.compared_texts import Test
 from dgs.compiled.lowering.expressions import Seen
 from dgs.compiled.lowering.inlined_calls import InlinedCalls
+from dgs.compiled.lowering.loops_written_out import text_of
 from dgs.compiled.lowering.method_source import Surroundings, definition
 from dgs.compiled.lowering.value_types import (
     EMIT,
@@ -28,6 +29,13 @@ from dgs.compiled.lowering.value_types import (
     scalars_of,
 )
 from dgs.compiled.lowering.values import NOTHING, Value, as_type, inner, of_texts
+
+INSTEAD: dict[type[ast.AST], str] = {
+    ast.While: ": write `for` over a range of constants",
+    ast.Try: ": ask with `if` what would raise",
+    ast.FunctionDef: ": write it outside of update",
+}
+"""What to write in place of statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,8 @@ class Lowering(InlinedCalls):
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self._emit(node.value)
         elif not self._does_nothing(node):
-            raise Refused(f"`{ast.unparse(node).splitlines()[0]}` is not compiled", node)
+            advice = INSTEAD.get(type(node), "")
+            raise Refused(f"`{text_of(node).splitlines()[0]}` is not compiled{advice}", node)
         return False
 
     def _assert(self, node: ast.Assert) -> None:
@@ -155,9 +164,7 @@ class Lowering(InlinedCalls):
             for part, one in zip(target.elts, value.parts, strict=True):
                 self._assign(part, one)
         else:
-            raise Refused(
-                f"an assignment of {value.type!r} to `{ast.unparse(target)}` is not compiled", target
-            )
+            raise Refused(f"an assignment of {value.type!r} to `{text_of(target)}` is not compiled", target)
 
     def _if(self, node: ast.If) -> bool:
         test, yes, no = self.condition(node.test)
@@ -224,7 +231,7 @@ class Lowering(InlinedCalls):
             self.expression(call)  # its own statements are all that counts
             return
         if self.expression(call.func).type != EMIT:
-            raise Refused(f"a call of `{ast.unparse(call.func)}` is not compiled", call)
+            raise Refused(f"a call of `{text_of(call.func)}` is not compiled", call)
         if len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
             raise Refused("emit takes one value", call)
         value = self.expression(call.args[0])

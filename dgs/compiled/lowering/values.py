@@ -92,7 +92,7 @@ def constant(value: Any, node: ast.AST | None = None) -> Value:  # noqa: PLR0911
         return Value(tuple_of(*(part.type for part in parts)), parts=parts, constant=value)
     if isinstance(value, ModuleType) or is_named_tuple(value) or callable(value):
         return Value(PYTHON, constant=value)
-    raise Refused(f"a {of.__name__} is not compiled", node)
+    raise Refused(f"a value of type {of.__name__} is not compiled", node)
 
 
 def of_texts(of: Type, texts: Iterable[str]) -> Value:

@@ -146,7 +146,7 @@ HEAD = "class P(dgs.Program):\n    def init(self): return 0\n"
     ("methods", "why"),
     [
         ("def m(self, x): return self.m(x)", f"`self.m` calls itself, or calls go deeper than {MOST_DEEP}"),
-        ("def m(self, *x): return x[0]", "it is called in a way that is not compiled"),
+        ("def m(self, *x): return x[0]", "`*` and `/` in functions and their calls are not compiled"),
         ("def m(self, x, y=[]): return x", "it is called without some of its parameters"),
         ("m = staticmethod(ascii)", "a call of `self.m` is not compiled"),
         ("@property\n    def m(self): return ascii", "a call of `self.m` is not compiled"),
