@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dgs.compiled.lowering.branches import Branches, Known, is_test
-from dgs.compiled.lowering.loops_written_out import MOST_ROUNDS, Given, branches_of, each, rounds_of, text_of
+from dgs.compiled.lowering.loops_written_out import (
+    INSTEAD,
+    MOST_ROUNDS,
+    Given,
+    branches_of,
+    each,
+    rounds_of,
+    text_of,
+)
 from dgs.compiled.lowering.method_source import MISSING, Surroundings, is_known
 from dgs.compiled.lowering.value_types import (
     BOOL,
@@ -29,12 +37,6 @@ from dgs.compiled.lowering.value_types import (
 )
 from dgs.compiled.lowering.values import NOTHING, Value, constant, inner, of_texts, record_value, tuple_value
 
-INSTEAD: dict[type[ast.AST], str] = {
-    **dict.fromkeys((ast.List, ast.Set, ast.ListComp, ast.SetComp), ": write a tuple"),
-    ast.JoinedStr: ": emit the parts of the text, as in (1, x)",
-    ast.Lambda: ": write a method",
-}
-"""What to write in place of expressions."""
 PATHS = (ast.Name, ast.Attribute)
 """Expressions of which more may be known where a condition holds."""
 Payload = Type | dict[str, Type] | None
@@ -65,8 +67,7 @@ class Expressions(Branches):
         """Lower an expression."""
         lower = getattr(self, f"_{type(node).__name__.lower()}", None)
         if lower is None:
-            advice = INSTEAD.get(type(node), "")
-            raise Refused(f"`{text_of(node)}` is not compiled{advice}", node)
+            raise Refused(f"`{text_of(node)}` is not compiled{INSTEAD.get(type(node), '')}", node)
         value: Value = lower(node)
         return value
 
@@ -275,7 +276,7 @@ class Expressions(Branches):
     def items(self, node: ast.expr) -> list[Value]:
         """Return what a loop goes through, or a generator expression gives. Raises Refused if it is not known how much that is."""
         if isinstance(node, ast.GeneratorExp):
-            given = [Given(value, node, target_of(node)) for value in self.items(node.generators[0].iter)]
+            given = [Given(value, node) for value in self.items(node.generators[0].iter)]
             return [self._kept(self.expression(one)) for one in each(node, given)]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             of = self._name(node.func).constant
@@ -306,10 +307,8 @@ class Expressions(Branches):
     def _written_out(self, node: ast.For | ast.Match) -> list[ast.stmt]:
         """Return a loop or a `match` as simpler statements."""
         if isinstance(node, ast.Match):
-            subject = self._kept(self.expression(node.subject))
-            return branches_of(node, Given(subject, node, text_of(node.subject)))
-        text = text_of(node.target)
-        return rounds_of(node, [Given(value, node, text) for value in self.items(node.iter)])
+            return branches_of(node, Given(self._kept(self.expression(node.subject)), node))
+        return rounds_of(node, [Given(value, node) for value in self.items(node.iter)])
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
@@ -382,7 +381,7 @@ class Expressions(Branches):
             return self._joined_conditions(node, node.values, as_value=True)[0]
         first, *others = node.values
         if not isinstance(first, ast.Name):
-            first = Given(self._kept(self.expression(first)), node, text_of(first))
+            first = Given(self._kept(self.expression(first)), first)
         rest = ast.copy_location(ast.BoolOp(node.op, others), node) if len(others) > 1 else others[0]
         ways = (rest, first) if isinstance(node.op, ast.And) else (first, rest)
         return self._ifexp(ast.copy_location(ast.IfExp(first, *ways), node))
@@ -399,8 +398,3 @@ class Expressions(Branches):
         value = self.merged([end for end, _ in ends], [lines for _, lines in ends], node, "this")
         self.put_branches(test.scalars[0], [lines for _, lines in ends])
         return value
-
-
-def target_of(node: ast.GeneratorExp) -> str:
-    """Return the name that a generator expression gives to what it goes through."""
-    return text_of(node.generators[0].target)

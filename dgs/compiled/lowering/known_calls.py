@@ -12,7 +12,6 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from dgs.compiled.lowering.compared_texts import ComparedTexts
-from dgs.compiled.lowering.expressions import target_of
 from dgs.compiled.lowering.loops_written_out import Given, each, text_of
 from dgs.compiled.lowering.method_source import is_known
 from dgs.compiled.lowering.value_types import (
@@ -134,7 +133,7 @@ class KnownCalls(ComparedTexts):
                 raise Refused(f"`{text_of(node)}` is not compiled", node)
             return found
         items = self.items(given.generators[0].iter)
-        tests = each(given, [Given(value, node, target_of(given)) for value in items])
+        tests = each(given, [Given(value, given) for value in items])
         if not tests:
             return constant(of is all)
         op = ast.Or() if of is any else ast.And()

@@ -18,15 +18,22 @@ from dgs.compiled.lowering.value_types import Refused
 MOST_ROUNDS = 32
 """Loops with more rounds are not written out."""
 
+INSTEAD: dict[type[ast.AST], str] = {
+    **dict.fromkeys((ast.List, ast.Set, ast.ListComp, ast.SetComp), ": write a tuple"),
+    ast.JoinedStr: ": emit the parts of the text, as in (1, x)",
+    ast.Lambda: ": write a method",
+}
+"""What to write in place of expressions."""
+
 
 class Given(ast.expr):
     """An expression whose value is known already. `text`: what it was, for sentences about expressions that it is in."""
 
     _fields = ()
 
-    def __init__(self, value: Any, at: ast.AST, text: str) -> None:
+    def __init__(self, value: Any, at: ast.AST) -> None:
         super().__init__()
-        self.value, self.text = value, text
+        self.value, self.text = value, text_of(_name_of(at))
         ast.copy_location(self, at)
 
 
@@ -43,6 +50,13 @@ def _spelled(node: Any) -> Any:
     if not isinstance(node, ast.AST):
         return node
     return type(node)(**{field: _spelled(one) for field, one in ast.iter_fields(node)})
+
+
+def _name_of(node: Any) -> ast.AST:
+    """Return what stands in the text for what a loop, a generator expression or a `match` takes from itself."""
+    if isinstance(node, ast.GeneratorExp):
+        return node.generators[0].target
+    return node.target if isinstance(node, ast.For) else node.subject if isinstance(node, ast.Match) else node
 
 
 def rounds_of(node: ast.For, items: Sequence[ast.expr]) -> list[ast.stmt]:
