@@ -19,7 +19,6 @@ from dgs.errors import UsageError
 from dgs.flow.edge_types import takes
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
-from dgs.model.user_code import shown
 
 Function = Callable[..., Any]
 Idle = Literal["all", "skip"]
@@ -317,6 +316,8 @@ def field_of(value: Any, name: Any) -> Any:
     except (LookupError, TypeError, AttributeError):
         if hasattr(type(value), str(name)):  # a user's property raised
             raise
+        from dgs.model.user_code import shown  # which imports NumPy
+
         raise LookupError(f"no field {name!r} in {shown(value)}") from None
 
 

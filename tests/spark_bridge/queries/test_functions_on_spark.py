@@ -38,7 +38,7 @@ def compared(spark, types, functions):
     rows = list(itertools.product(*(VALUES[of] for of in types)))[:: 3 if len(types) > 2 else 1][:500]
     numbered = [(place, *row) for place, row in enumerate(rows)]
     table = to_arrow(numbered, Schema((("id", INT), *schema.fields)))
-    spark.createDataFrame(table).coalesce(1).createOrReplaceTempView("functions_here")
+    rows_there = spark.createDataFrame(table).coalesce(1)
     texts, expected = [], {}
     for name in functions:
         scalar = call(name, *map(column, schema.names))
@@ -52,7 +52,7 @@ def compared(spark, types, functions):
         fine = ", ".join(map(str, expected[name]))
         value = f"CAST({scalar_text(scalar, Names(schema))} AS {spark_type(of.type)})"
         texts.append(f"CASE WHEN id IN ({fine}) THEN {value} END")
-    for found in spark.sql(f"SELECT id, {', '.join(texts)} FROM functions_here").collect():
+    for found in rows_there.selectExpr("id", *texts).collect():
         for name, value in zip(functions, found[1:], strict=True):
             wanted = expected[name].get(found[0])
             here = plain(as_tuples(value))
