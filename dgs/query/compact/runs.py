@@ -170,14 +170,23 @@ def _table(columns: number_runs.Run, layout: Layout) -> pa.Table:
 
 
 def check_support(table: pa.Table, layout: Layout, of: str, *, drops: bool) -> pa.Table:
-    """Return the rows of positive weight. Raises QueryError Q702 for one of negative weight, unless it `drops` them."""
+    """Return the rows of positive weight. Raises QueryError Q702, unless it `drops` them, for one of negative weight, or of none and with sums."""
     weights = table[layout.part_names[0]]
     if pc.all(pc.greater(weights, 0)).as_py() is not False:
         return table
-    negative = table.filter(pc.less(weights, 0))
-    if len(negative) and not drops:
-        row = dict(zip(layout.schema.names, from_arrow(negative.slice(0, 1), layout.schema)[0], strict=True))
+    is_wrong = pc.less(weights, 0)
+    for name in _sums(layout):  # not of floats: what rounding leaves is no row
+        is_wrong = pc.or_kleene(is_wrong, pc.and_kleene(pc.equal(weights, 0), pc.not_equal(table[name], 0)))
+    wrong = table.filter(is_wrong)
+    if len(wrong) and not drops:
+        row = dict(zip(layout.schema.names, from_arrow(wrong.slice(0, 1), layout.schema)[0], strict=True))
         key = {name: row[name] for name in layout.key_names}
-        problem = f"{of} has {-row[layout.part_names[0]]} more deletions than insertions of rows with {key}"
+        more = -row[layout.part_names[0]]
+        what = (
+            f"{more} more deletions than insertions of"
+            if more
+            else "deletions that are of no insertion among the"
+        )
+        problem = f"{of} has {what} rows with {key}"
         raise QueryError.of("Q702", problem, "Give `on_negative: drop` to leave such rows out.", row=key)
     return table.filter(pc.greater(weights, 0))

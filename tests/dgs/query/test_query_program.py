@@ -105,6 +105,14 @@ def test_a_kind_may_delete_the_rows_of_a_stream():
     ]
 
 
+def test_a_deletion_of_another_row_than_came_is_named_at_the_answer():
+    """The rows of the key are as many as their deletions, but their sum is not 0."""
+    program = sums(weights={"a": Weight("w")})
+    came = rows(A, (1, {"k": "u", "x": 1, "w": 1}), (2, {"k": "u", "x": 5, "w": -1}))
+    with pytest.raises(dgs.DgsError, match=r"Q702.*deletions that are of no insertion.*'u'"):
+        dgs.run(program, streams={"a": came, "ask": asked(5)}, runtime="local")
+
+
 def test_a_row_that_was_deleted_and_never_came_is_named_at_the_answer():
     program = sums(weights={"a": Weight("w")})
     streams = {"a": rows(A, (1, {"k": "u", "x": 1, "w": -1})), "ask": asked(5)}
