@@ -1,4 +1,4 @@
-"""What outputs cost in sinks: those of a trial are written to sinks of the kinds that the job has, in a directory that is removed.
+"""The cost of outputs in sinks: those of a trial are written to sinks of the kinds that the job has, in a directory that is removed.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=range(500), seq=range(500), index=[0] * 500,

@@ -18,7 +18,7 @@ from dgs.compiled.lowering.value_types import Refused, Type, joined
 
 
 class Order(NamedTuple):
-    """What the loop knows of the order of a lane: the lanes that it depends on, and the others of its stream, which have its rank."""
+    """The order of a lane: the lanes that it depends on, and the others of its stream, which have its rank."""
 
     waits_for: tuple[int, ...]
     twins: tuple[int, ...]
