@@ -40,10 +40,10 @@ def canonical(keys: Iterable[Any]) -> list[Any]:
     if len(listed) < 2:  # noqa: PLR2004 - nothing to sort
         return listed
     kinds = set(map(type, listed))
-    if kinds == {int}:  # the order of their bytes, without encoding them
-        ordered = sorted(listed)
-        if ordered[0] >= 0 and ordered[-1] < _LARGE:
-            return ordered
+    if (
+        kinds == {int} and min(listed) >= 0 and max(listed) < _LARGE
+    ):  # the order of their bytes, without encoding them
+        return sorted(listed)
     if kinds == {str} and all(map(str.isascii, listed)):
         return sorted(sorted(listed), key=len)
     return sorted(listed, key=codec.encode)
@@ -207,56 +207,30 @@ class WindowCloser(_Joining):
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Add the block's panes; give the windows that end here."""
-        panes, before, own = self._panes, block - self._size + 1, parts[0]
-        for key in [key for key in own if key not in store]:
-            store[key] = panes.empty()
-        if (block + 1) % self.slide == 0:
-            windows = self._close_sums if self._sums else self._close_windows
-            return windows(own, store, block, before, end)
-        for key, part in own.items():
-            queue = store[key]
+        panes, before = self._panes, block - self._size + 1
+        for key, part in parts[0].items():
+            queue = store.get(key)
+            if queue is None:
+                queue = store[key] = panes.empty()
             if self._sums:
                 queue[1].append((block, part))
                 queue[2] += part
             else:
                 panes.push(queue, block, part)
-        return iter(())
-
-    def _close_windows(
-        self, parts: Parts, store: Store, block: int, before: int, end: int | None
-    ) -> Iterator[Item]:
-        panes, result = self._panes, self.monoid.result
-        for key in canonical(store):
-            queue = store[key]
-            if key in parts:
-                panes.push(queue, block, parts[key])
-            total = panes.slide(queue, before)
-            if self._is_all or queue[0] or queue[1]:
-                yield key, result(total), end
-            else:
-                del store[key]
-
-    def _close_sums(
-        self, parts: Parts, store: Store, block: int, before: int, end: int | None
-    ) -> Iterator[Item]:
-        panes, is_all, result = self._panes, self._is_all, None if self._is_result else self.monoid.result
+        if (block + 1) % self.slide:
+            return
+        is_all, result = self._is_all, None if self._is_result else self.monoid.result
         for key in canonical(store):
             queue = store[key]
             old, young, total = queue
-            if key in parts:
-                part = parts[key]
-                young.append((block, part))
-                total += part
-            if old or type(total) is not int:
-                queue[2] = total
+            if old or not self._sums or type(total) is not int:
                 total = panes.slide(queue, before)
-            else:
+            elif young and young[0][0] < before:
+                total -= young.pop(0)[1]
                 if young and young[0][0] < before:
-                    total -= young.pop(0)[1]
-                    if young and young[0][0] < before:
-                        total = _without(young, before, total)
+                    total = _without(young, before, total)
                 queue[2] = total
-            if is_all or queue[1] or queue[0]:
+            if is_all or queue[0] or queue[1]:
                 yield key, (total if result is None else result(total)), end
             else:
                 del store[key]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -249,9 +247,8 @@ def _first_form(key: Any, record: list[Any]) -> Any:
 
 def stamped(values: list[Any], ts: int, seq: int, emit: Sink) -> None:
     """Emit the values of a block under its stamp."""
-    deque(
-        map(emit, map(_stamp, zip(repeat(ts), repeat(seq), values))), 0
-    )  # a loop without Python's own steps
+    for value in values:
+        emit(_stamp((ts, seq, value)))
 
 
 _stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamped)
@@ -268,5 +265,5 @@ def row_in(error: BaseException) -> int | None:
 
 def _closing_key(error: BaseException) -> Any:
     """Return the key that a block was closed for when it raised: in the frame of the loop over keys, which takes no notes."""
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if "close" in frame.f_code.co_name)
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "close")
     return next((frame.f_locals["key"] for frame in frames if "key" in frame.f_locals), None)
