@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Unpack
 
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
@@ -16,7 +17,7 @@ from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.workers.observing.meter import NO_METER, NoMeter
-from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.edges import Edges, Peer, TickReader
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes, Router
@@ -37,7 +38,7 @@ from dgs.workers.protocol.messages import (
 )
 from dgs.workers.protocol.read_gate import ReadGate, always
 from dgs.workers.protocol.story import Story
-from dgs.workers.protocol.worker import CompileMode, Worker
+from dgs.workers.protocol.worker import Options, Worker
 
 Reported = OutputBatch | Skipped | EpochClosed | Snapshot
 """Effects that leave the host: outputs, events that were left out, ends of epochs, and the root's snapshots."""
@@ -271,30 +272,9 @@ class Host:
                     yield f"{owner.id} does not know that source {source!r} is at {self.frontiers[source]}"
 
 
-def make_worker(
-    node_id: str,
-    program: Program,
-    lanes: Lanes,
-    *,
-    skips: bool = False,
-    compiles: CompileMode = "off",
-    clock: Clock = no_time,
-    bounds: Bounds = BOUNDS,
-    meter: NoMeter = NO_METER,
-) -> Worker:
-    """Return the worker of a node: a leaf, or one of the two kinds with children.
-
-    `skips`: it leaves out events that raise. `compiles`: whether its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight. `meter`: where the time goes.
-    """
+def make_worker(node_id: str, program: Program, lanes: Lanes, **options: Unpack[Options]) -> Worker:
+    """Return the worker of a node: a leaf, or one of the two kinds with children."""
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner
-    return (Leaf if node.is_leaf else with_children)(
-        node,
-        program.when_skipping() if skips else program,
-        lanes,
-        skips=skips,
-        compiles=compiles,
-        clock=clock,
-        bounds=bounds,
-        meter=meter,
-    )
+    seen = program.when_skipping() if options.get("skips") else program
+    return (Leaf if node.is_leaf else with_children)(node, seen, lanes, **options)

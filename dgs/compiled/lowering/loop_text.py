@@ -143,14 +143,7 @@ def _assembled(
         lines.append("        kind = kinds[u64(codes[u])]")
         for number, body in enumerate(bodies):
             lines += [f"        {'el' if number else ''}if kind == {number}:", *body]
-    if some:
-        lines.append("    if deviates:")
-        for number in some:
-            lines += [
-                f"        if c{number} > 0 and r{number}[u64(c{number} - 1)] == at:",
-                f"            c{number} -= 1",
-            ]
-        lines += [f"    counts[{number}] = c{number}" for number in some]
+    lines += _counted(some)
     lines.append(f"    return {', '.join(['at', 'deviates', *states])}")
     read = {column for column, _ in inputs}
     changed = {column for column, _ in entries}
@@ -160,6 +153,15 @@ def _assembled(
     return LoopText(
         "\n".join(lines) + "\n", (*ROWS, *arguments), state, tuple(sites), reads, tuple(every.tests)
     )
+
+
+def _counted(some: Sequence[int]) -> list[str]:
+    """Return the lines that keep the counts of sites that not every event comes to, without the event that deviates."""
+    lines = ["    if deviates:"] if some else []
+    for number in some:
+        lines.append(f"        if c{number} > 0 and r{number}[u64(c{number} - 1)] == at:")
+        lines.append(f"            c{number} -= 1")
+    return lines + [f"    counts[{number}] = c{number}" for number in some]
 
 
 def _inputs(
