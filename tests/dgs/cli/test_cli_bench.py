@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dgs.workers.protocol.bounds import Bounds
-from dgs.workers.protocol.host import make_worker
+from dgs.workers.protocol.worker import Worker
 
 VECTORISED = """
     def update_batch(self, state, batch, emit_batch):
@@ -58,7 +58,7 @@ def test_bench_runs_vectorised_programs_both_ways(project, dgs, edit):
 
 def test_bench_fails_if_outputs_differ(project, dgs, edit, monkeypatch):
     few = Bounds(few_events=0)  # these are few, and update_batch is what is wrong
-    monkeypatch.setitem(make_worker.__kwdefaults__, "bounds", few)
+    monkeypatch.setitem(Worker.__init__.__kwdefaults__, "bounds", few)
     edit("program.py", "    def fork(", VECTORISED.format(fault=" + 1") + "\n    def fork(")
     done = dgs(f"bench plan.yaml {LOCAL}")
     assert done.code == 1
