@@ -135,6 +135,25 @@ class TearsLargeStates(Files):
         return replace(point, state=None if point.state is None else point.state[:65536])
 
 
+class TearsStatesOfSomeSizes(Files):
+    """Tears those of more than a few hundred bytes, but not those that it puts elsewhere, which are larger than a megabyte."""
+
+    def begin(self):
+        point = super().begin()
+        size = len(point.state or b"")
+        return replace(point, state=point.state[:300]) if 300 < size < 2**20 else point
+
+
+class MixesPartsOfLargeStates(Files):
+    """Keeps parts of 64 KiB, which come back in the order of their names: 10 before 2."""
+
+    def begin(self):
+        point = super().begin()
+        parts = [(point.state or b"")[at : at + 65536] for at in range(0, len(point.state or b""), 65536)]
+        by_name = sorted(range(len(parts)), key=str)
+        return replace(point, state=point.state and b"".join(parts[one] for one in by_name))
+
+
 class TakesStatesForText(Files):
     def commit(self, checkpoint):
         state = checkpoint.state
@@ -227,7 +246,9 @@ class ReturnsACheckpoint(Files):
 WRONG = [
     (ForgetsTheNewest, "newest", "after epoch 2 was committed, `begin` returns epoch 1"),
     (ForgetsWhatABeginHasSeen, "newest", "by an object that begins again"),
-    (TearsLargeStates, "whole", "after a state of 3,145,728 bytes was committed, `state` is"),
+    (TearsLargeStates, "whole", "after a state of 65,537 bytes was committed, `state` is"),
+    (TearsStatesOfSomeSizes, "whole", "after a state of 513 bytes was committed, `state` is"),
+    (MixesPartsOfLargeStates, "whole", "after a state of 1,048,577 bytes was committed, `state` is"),
     (TakesStatesForText, "whole", "after a state of 256 bytes was committed, `state` is"),
     (TakesEmptyStatesForNone, "whole", "after a state of 0 bytes was committed"),
     (MixesEpochs, "whole", "after two epochs without a state were committed, `positions` is"),
