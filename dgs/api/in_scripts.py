@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dgs.errors import DgsError, InternalError, UsageError, UserCodeError
+from dgs.errors import DgsError, InternalError, SystemRefusalError, UsageError, UserCodeError
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Launch
@@ -40,7 +40,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 def folded(function: Function) -> Function:
     """Refuse arguments that do not fit a public function; fold the frames of dgs in errors that it raises.
 
-    The function then also raises UsageError.
+    The function then also raises UsageError, and SystemRefusalError for what the system says of a path.
     """
     signature = inspect.signature(function)
 
@@ -49,7 +49,7 @@ def folded(function: Function) -> Function:
         try:
             for name, value in signature.bind(*positional, **named).arguments.items():
                 _check(name, value, signature.parameters[name])
-            return function(*positional, **named)
+            return _called(function, *positional, **named)
         except InternalError:
             raise
         except DgsError as error:
@@ -58,6 +58,16 @@ def folded(function: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def _called(function: Callable[..., Any], *positional: Any, **named: Any) -> Any:
+    """Call a function. An error of the system becomes one of ours, as in a command."""
+    try:
+        return function(*positional, **named)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise SystemRefusalError.of(error) from error
 
 
 def _check(name: str, value: Any, parameter: inspect.Parameter) -> None:

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from dgs.cli.reporting import print_usage_error, stopped_early
+from dgs.errors.shortened import shortened
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of click, from the copy inside typer or from click itself."""
@@ -81,6 +82,7 @@ def _told_as_json(arguments: list[str]) -> Iterator[None]:
     try:
         yield
     except USAGE_ERROR as error:
+        error.message = shortened(str(error.message))
         if as_json:
             print_usage_error(error.format_message())
         raise

@@ -11,7 +11,7 @@
     ├── UserCodeError            exit 1   update, fork, join or emit raised
     └── InternalError            exit 70  a bug in dgs
 
-`families` are these; the errors themselves are in `given`, `resources`, `at_run_time` and `recovery`. `nearest`: suggestions. `as_data`: as JSON. `hidden_values`: secrets.
+`families` are these; the errors themselves are in `given`, `resources`, `at_run_time` and `recovery`. `nearest`: suggestions. `as_data`: as JSON. `hidden_values`: secrets. `shortened`: long texts.
 
 Errors carry their data as attributes and build their sentence from them, so that programs get the same facts as people.
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from dgs.errors.families import DgsError
+from dgs.errors.families import DgsError, told
 from dgs.errors.hidden_values import masked, masked_data
 
 PLACE = re.compile(r"(?P<file>\S.*?\.\w+)(?::(?P<line>\d+))?(?::(?P<column>\d+))?(?=$|: |\))")
@@ -31,9 +31,9 @@ def as_data(error: DgsError) -> dict[str, Any]:
     each problem, with `message`, `fix`, `file`, `line` and `column`; problems of a plan also have `rule`, `nodes` and `tags`.
     `column` is a number in a plan file, and a name in a row of the input.
     """
-    trace = masked(error.facts.get("trace") or "")
-    message = masked(str(error)).removeprefix(trace).lstrip("\n")
-    fix = masked(error.fix.format(**error.facts)) if error.fix else None
+    trace = told(error.facts.get("trace") or "")
+    message = str(error).removeprefix(trace).lstrip("\n")
+    fix = masked(error.filled(error.fix)) or None
     place = _place(error.facts.get("where"))
     place |= {name: error.facts[name] for name in ("file", "line") if error.facts.get(name) is not None}
     if "field" in error.facts:
@@ -63,7 +63,7 @@ def _problem(one: Any) -> dict[str, Any]:
     if is_dataclass(one) and not isinstance(one, type):
         return {**_place(None), **_plain(asdict(one))}
     where, text = one if isinstance(one, tuple) else (None, one)
-    return {"message": masked(str(text)), "fix": None, **_place(where)}
+    return {"message": told(str(text)), "fix": None, **_place(where)}
 
 
 def _place(where: Any) -> dict[str, Any]:

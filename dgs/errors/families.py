@@ -5,9 +5,23 @@ A family has one exit code of the command line. Catch families; raise the error 
 
 from __future__ import annotations
 
+from string import Formatter
 from typing import Any, ClassVar
 
 from dgs.errors.hidden_values import masked, masked_data
+from dgs.errors.shortened import shortened
+
+
+class _Sentence(Formatter):
+    """Puts facts into a sentence: without secrets, and without the middle of what is long."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return told(super().format_field(value, format_spec))
+
+
+def told(text: str) -> str:
+    """Return a text of which a part is a user's, as a sentence may quote it."""
+    return shortened(masked(text))
 
 
 class DgsError(Exception):
@@ -32,9 +46,13 @@ class DgsError(Exception):
         return _rebuild, (type(self), self.facts)
 
     def __str__(self) -> str:
-        sentence = self.template.format(**self.facts)
+        sentence, remedy = self.filled(self.template), self.filled(self.fix)
         end = "" if sentence.endswith("?") else "."
-        return masked(f"{sentence}{end} {self.fix.format(**self.facts)}" if self.fix else sentence)
+        return masked(f"{sentence}{end} {remedy}" if remedy else sentence)
+
+    def filled(self, template: str) -> str:
+        """Return a template with the facts of the error."""
+        return _Sentence().vformat(template, (), self.facts)
 
     def __repr__(self) -> str:
         return masked(f"{type(self).__name__}({masked_data(self.facts)!r})")

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dgs.errors import InvalidError
+from dgs.errors.families import told
 from dgs.errors.hidden_values import masked
+from dgs.errors.shortened import around
 
 CODES = {
     "Q101": ("the text cannot be read", 3),
@@ -101,11 +103,12 @@ class QueryError(InvalidError):
     def __str__(self) -> str:
         span: Span | None = self.facts["span"]
         place = "" if span is None else f" {span}"
-        lines = [f"{self.code}{place}: {self.facts['problem']}"]
+        lines = [told(f"{self.code}{place}: {self.facts['problem']}")]
         if span is not None and span.text:
-            lines += [f"    {span.text}", "    " + " " * (span.column - 1) + "^"]
+            text, column = around(masked(span.text), span.column)
+            lines += [f"    {text}", "    " + " " * (column - 1) + "^"]
         if self.facts["remedy"]:
-            lines.append(f"    {self.facts['remedy']}")
+            lines.append(f"    {told(self.facts['remedy'])}")
         return masked("\n".join(lines))
 
 

@@ -72,6 +72,22 @@ def test_no_job_is_refused(job):
         dgs.stop(job)
 
 
+@pytest.mark.parametrize("call", [dgs.run, dgs.stop, dgs.resume, partial(dgs.replan, optimizer="greedy")])
+@pytest.mark.parametrize("path", ["y" * 5_000, "/".join(["d" * 200] * 30), "a.csv/x", "loop"], ids=len)
+def test_paths_that_the_system_refuses_end_in_a_short_sentence(call, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("a.csv").write_text("ts")
+    tmp_path.joinpath("loop").symlink_to("loop")
+    with pytest.raises(DgsError) as caught:
+        call(path)
+    assert len(str(caught.value)) < 2_000
+
+
+def test_run_directory_with_a_long_name_is_refused():
+    with pytest.raises(DgsError, match="too long"):
+        run(run_dir="y" * 5_000)
+
+
 @pytest.mark.parametrize("items", [None, 1, object(), int])
 def test_stream_without_items_is_named(items):
     with pytest.raises(DgsError, match=r"'a'.*has no items"):

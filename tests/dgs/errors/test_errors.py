@@ -8,11 +8,14 @@ import pytest
 
 from dgs import errors
 from dgs.errors import CodecError, DgsError, OutOfOrderError, UserCodeError
+from dgs.errors.as_data import as_data
+from dgs.errors.hidden_values import forget, hide
 from dgs.model.events import Event
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.model.user_code import LONGEST_REPR, user_error
+from dgs.query.errors import QueryError, Span
 
 CLASSES = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, DgsError)]
 FACT = re.compile(r"(?<!\{)\{([a-z_]+)")
@@ -32,6 +35,33 @@ def test_every_sentence_can_be_built_and_shows_all_facts(cls):
         assert getattr(error, name) == value
     assert not re.search(r"[{}]{2}", text)
     assert not text.endswith("..")
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("value", ["y" * 5_000, "some words " * 500, "a/long/path/" * 500], ids=len)
+def test_no_sentence_quotes_a_long_value_whole(cls, value):
+    quoted = FACT.findall(cls.template + cls.fix)
+    error = cls(**dict.fromkeys(quoted, value))
+    told = f"{error}{as_data(error)['message']}"
+    assert value not in told
+    assert len(told) < 2 * (1_500 * len(quoted) + len(cls.template + cls.fix))
+
+
+def test_secrets_that_are_longer_than_what_is_left_of_a_word_are_hidden_before_it_is_cut():
+    hide("LONG_SECRET", "swordfish" * 40)
+    try:
+        text = str(CodecError(problem=f"no {'x' * 90}{'swordfish' * 40}{'z' * 400}"))
+    finally:
+        forget("LONG_SECRET")
+    assert "more)..." in text
+    assert "sword" not in text
+
+
+def test_line_of_a_query_is_shown_around_the_mistake():
+    line = "select " + "word, " * 1_000
+    shown = str(QueryError.of("Q201", "no such name", span=Span("q.sql", 1, 3_002, line))).splitlines()
+    assert len(shown[1]) < 200
+    assert shown[1][shown[2].index("^") :].startswith(line[3_001:3_020])
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
