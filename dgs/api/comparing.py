@@ -1,28 +1,47 @@
-"""Comparing the plan of a run with the best one at the rates that the run has counted."""
+"""Rates that a run has counted: to compare its plan with the best one while it goes on, and to plan by its report afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dgs.api.costing import typical_costs
+from dgs.api.costing import KnownCosts, typical_costs
 from dgs.api.preparing import Prepared, costs_on
+from dgs.errors import InvalidError, UsageError
+from dgs.job.document import read_plan_section
+from dgs.job.run_directory import PLAN, RESULTS, read_object
+from dgs.model.events import declared_stream
+from dgs.model.tags import Tag
+from dgs.planner.given_rates import ContradictoryRatesError, UnknownRateError
 from dgs.planner.moving import Counts
 from dgs.planner.optimizers.by_name import make_plan
+from dgs.planner.plan_data import from_data
 from dgs.planner.prediction.model import Predictor
 from dgs.workers.runtime.job import Comparison
 
 if TYPE_CHECKING:
-    from dgs.model.tags import Tag
+    from dgs.planner.plan import Plan
     from dgs.planner.prediction.costs import Costs
-    from dgs.planner.topology import Topology
+    from dgs.planner.topology import Stream, Topology
 
 READ_ONCE = frozenset(["socket", "custom", "spark"])
 """Kinds of sources that a run may have open alone, so that nothing is tried on their events while it goes on."""
 
 UNSEEN = 0.01
 """The share of events with new keys, where any key may come: their tags should not be above all others as if they were rare."""
+
+
+LEAST_EVENTS = 10_000
+"""The events of a run that says what they cost: in shorter ones starting takes longer."""
+
+ROUNDING = 0.01
+"""The part by which the events of a stream and those of its tags may differ, since counts are rounded."""
 
 
 def compared(prepared: Prepared, costs: Costs, home: Mapping[str, int], rates: Counts) -> Comparison:
@@ -67,3 +86,106 @@ def at_rates(topology: Topology, rates: Counts) -> Topology:
         topology,
         streams=[replace(one, rates=single[one.id], other_rate=others[one.id]) for one in topology.streams],
     )
+
+
+class PastRun:
+    """The report of an earlier run of a job: the rates of its tags, and what its events have cost. Raises UsageError if it is none."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place / RESULTS if place.is_dir() else place
+        self._report = read_object(self._place)
+        streams = self._report.get("streams")
+        is_report = isinstance(streams, dict) and all(
+            isinstance(one, dict) and _is_count(one.get("events")) for one in streams.values()
+        )
+        if not is_report or not streams or not _is_count(self._report.get("seconds")):
+            why = "is no report of a run that has counted its events: name the directory of one that is done, or its results.json"
+            raise UsageError(message=f"--rates {self._place} {why}")
+        self._streams: dict[str, dict[str, Any]] = streams
+
+    def topology(self, prepared: Prepared) -> Topology:
+        """Return the streams of a job at the rates of the run. Raises UsageError, UnknownRateError, ContradictoryRatesError."""
+        self._refuse_foreign(prepared)
+        splits = Counter(declared_stream(stream.id) for stream in prepared.topology.streams)
+        counts: dict[tuple[str, Tag | None], float] = {}
+        for stream in prepared.topology.streams:
+            name = declared_stream(stream.id)
+            divisor = splits[name] * (self._report["seconds"] or 1.0)
+            for tag, events in self._counted(stream, self._streams[name]):
+                counts[stream.id, tag] = events / divisor
+        return at_rates(prepared.topology, counts)
+
+    def costs(self, prepared: Prepared, tried: KnownCosts) -> KnownCosts:
+        """Return the costs of a trial, corrected by the seconds of the run. Short runs, and such with a plan that this job cannot have, say nothing."""
+        workers = [one for one in self._report.get("per_worker", {}).values() if isinstance(one, dict)]
+        sinks = self._report.get("sinks", {}).values()
+        if sum(one["events"] for one in self._streams.values()) < LEAST_EVENTS:
+            return tried
+        with suppress(InvalidError, KeyError, TypeError):
+            updates = sum(one["update_seconds"] - one["compile_seconds"] for one in workers)
+            updates += sum(one["seconds"] for one in sinks)
+            joins = sum(one["fork_seconds"] + one["join_seconds"] for one in workers)
+            topology = replace(self.topology(prepared), hosts=self._report["hosts"])
+            seconds = self._report["seconds"]
+            predictor = Predictor(prepared.program, topology, tried.costs)
+            costs = predictor.corrected(self._plan(prepared), updates / seconds, joins / seconds)
+            return KnownCosts(costs, f"{tried.origin}, corrected by {self._place}", tried.problem)
+        return tried
+
+    def _plan(self, prepared: Prepared) -> Plan:
+        """Return the plan of the run, for the streams of this job."""
+        data = read_plan_section(self._place.with_name(PLAN))
+        return from_data(data, prepared.program, prepared.topology.impl_tags())
+
+    def _refuse_foreign(self, prepared: Prepared) -> None:
+        """Refuse the report of another program, or one that lacks a stream."""
+        program, here = self._report.get("program"), prepared.program.name
+        if program != here:
+            raise UsageError(
+                message=f"--rates {self._place}: its run is of the program {program}, and this job's is {here}: name a run of this job"
+            )
+        for stream in prepared.topology.streams:
+            name = declared_stream(stream.id)
+            if name not in self._streams:
+                known = ", ".join(self._streams)
+                raise UsageError(
+                    message=f"--rates {self._place}: its run had no stream {name}, only {known}: name a run with all streams of this job"
+                )
+
+    def _counted(self, stream: Stream, of: Mapping[str, Any]) -> Iterator[tuple[Tag | None, float]]:
+        """Yield the events of each tag of a stream; as they are in the sample if the run has not counted them by tag."""
+        events, tags = float(of["events"]), of.get("tags")
+        if not isinstance(tags, dict):
+            total = sum(stream.rates.values()) + stream.other_rate
+            yield from ((tag, events * rate / total) for tag, rate in stream.rates.items())
+            yield None, events * stream.other_rate / total if total else events
+            return
+        counted = [*tags.values(), of.get("others", 0)]
+        if not all(map(_is_count, counted)) or abs(sum(counted) - events) > ROUNDING * (events + 1):
+            problem = f"{self._place} counts {events:,.0f} events of {declared_stream(stream.id)}, and those of its tags are not as many"
+            raise ContradictoryRatesError(problem=problem)
+        for text, count in tags.items():
+            tag = _tag(text)
+            if tag is None or tag not in stream.tags:
+                example = ", ".join(kind for kind, _ in stream.tags.kinds)
+                raise UnknownRateError(tag=text, nearest=f" ({self._place})", example=example)
+            yield tag, float(count)
+        yield None, float(of.get("others", 0))
+
+
+def _tag(text: str) -> Tag | None:
+    """Return the tag with a `repr`, None if there is none.
+
+    >>> _tag("view('a')"), _tag("stop"), _tag("view(")
+    (view('a'), stop, None)
+    """
+    kind, bracket, key = text.partition("(")
+    if not bracket:
+        return Tag(kind)
+    with suppress(ValueError, SyntaxError, InvalidError):
+        return Tag(kind, ast.literal_eval(f"({key}"))
+    return None
+
+
+def _is_count(number: object) -> bool:
+    return type(number) in (int, float) and 0 <= number < math.inf  # type: ignore[operator]

@@ -47,6 +47,9 @@ MOST_KEPT = 500
 """Files of costs in the directory."""
 
 
+TYPICAL_ORIGIN = "typical"
+
+
 @dataclass(frozen=True, slots=True)
 class KnownCosts:
     """The costs of a job. `origin`: where they come from. `problem`: why some of them are only typical."""
@@ -122,7 +125,7 @@ def _on_this_machine(costs: Costs) -> Costs:
 def typical_costs(program: Program, problem: str | None = None) -> KnownCosts:
     """Return typical costs for a program."""
     costs = replace(TYPICAL, columns=TYPICAL_COLUMNS) if program.is_vectorised else TYPICAL
-    return KnownCosts(costs, "typical", problem)
+    return KnownCosts(costs, TYPICAL_ORIGIN, problem)
 
 
 def _question(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.costing import KnownCosts
+from dgs.api.comparing import PastRun
+from dgs.api.costing import TYPICAL_ORIGIN, KnownCosts
 from dgs.api.preparing import Prepared, costs_on
 from dgs.errors import UsageError
 from dgs.job.document import parse
+from dgs.job.run_directory import read_object
 from dgs.job.units import MOST_PER_SECOND, parse_rate
 from dgs.planner.drawing.chart import Line, as_svg
 from dgs.planner.given_rates import with_rates
@@ -52,15 +54,15 @@ class OnHosts:
 def costs_of(prepared: Prepared) -> KnownCosts:
     """Return what the job costs: those by which its plan was chosen, if they were measured."""
     known = prepared.costs
-    if known is not None and prepared.topology.hosts > 1:
+    if known is not None and (prepared.topology.hosts > 1 or known.origin != TYPICAL_ORIGIN):
         return known
     return costs_on(replace(prepared.topology, hosts=2), prepared.request, prepared.program)
 
 
-def given_rates(text: str) -> dict[str, float]:
+def _given_rates(text: str) -> dict[str, float]:
     """Return rates by name from a text such as `view=5k/s,view(7)=20`, or from a YAML file of them. Raises UsageError, PlanFileError.
 
-    >>> given_rates("view=5k/s, view(7)=20")
+    >>> _given_rates("view=5k/s, view(7)=20")
     {'view': 5000.0, 'view(7)': 20.0}
     """
     if "=" in text and not Path(text).exists():
@@ -96,10 +98,18 @@ def _rate(text: Any) -> float:
     return rate
 
 
-def at_given_rates(prepared: Prepared, given: Mapping[str, float]) -> Prepared:
-    """Return a job at rates by name. Raises UnknownRateError, ContradictoryRatesError."""
-    topology = prepared.topology
-    return replace(prepared, topology=replace(topology, streams=with_rates(topology.streams, given)))
+def at_given_rates(prepared: Prepared, text: str) -> Prepared:
+    """Return a job at other rates: by name, of a file of them, or those of an earlier run, by whose report costs are corrected, too.
+
+    Raises UsageError, PlanFileError, UnknownRateError, ContradictoryRatesError.
+    """
+    if Path(text).is_dir() or "streams" in read_object(Path(text)):
+        run = PastRun(Path(text))
+        topology = run.topology(prepared)
+        costs = run.costs(prepared, costs_of(prepared))
+        return replace(prepared, topology=topology, costs=costs)
+    streams = with_rates(prepared.topology.streams, _given_rates(text))
+    return replace(prepared, topology=replace(prepared.topology, streams=streams))
 
 
 def predicted(prepared: Prepared, costs: Costs) -> Prediction:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dgs.api.preparing import Launch, Prepared
     from dgs.planner.plan import Plan
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
-    from dgs.workers.observing.figures import RunFigures, WorkerFigures
+    from dgs.workers.observing.figures import RunFigures, SinkFigures, WorkerFigures
     from dgs.workers.protocol.story_words import StoryEntry
     from dgs.workers.runtime.job import JobResult
 
@@ -42,6 +42,9 @@ class StartUp:
         return seconds - min(max(self.seconds.get("Spark", 0.0) - hosts, 0.0), seconds)
 
 
+MOST_TAGS = 1000
+"""Tags of a stream in the report."""
+
 CLOSE = 0.001
 """Seconds by which rounded times of one process differ."""
 
@@ -62,7 +65,7 @@ def report_of(
     of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
     each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
-    has all that are not in the logs. `tail`: of a flow with several workers, those that close its blocks and the time they were busy.
+    has all that are not in the logs. `streams`: events of each, and of its tags where the run has counted them. `tail`: of a flow with several workers, those that close its blocks and the time they were busy.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -72,6 +75,8 @@ def report_of(
         **_throughput(figures, events_before, start_up.of_work(figures.seconds)),
         "hosts": len(figures.hosts),
         "workers": len(figures.workers),
+        "streams": _streams(result),
+        "sinks": {name: _sink(sink) for name, sink in figures.sinks.items()},
         "drops": {name: stream.dropped for name, stream in figures.streams.items()},
         "skipped": figures.skipped + sum(one.rows - one.rows_before for one in left_out),
         "left_out": [_left_out(one) for one in left_out],
@@ -138,6 +143,28 @@ def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
     return {"worker": worker, "seconds": seconds, "share": share, "all": busy}
 
 
+def _streams(result: JobResult) -> dict[str, Any]:
+    """Return the events of each stream, also by tag: of the most frequent tags, and of all others together."""
+    found: dict[str, Any] = {
+        name: {"events": stream.events} for name, stream in result.figures.streams.items()
+    }
+    tags: dict[str, dict[str | None, float]] = {}
+    for (name, tag), events in result.counted.items():
+        text = None if tag is None else repr(tag)
+        tags.setdefault(name, {})[text] = events
+    for name, counts in tags.items():
+        frequent = sorted(counts, key=lambda text: (text is not None, counts[text]))[-MOST_TAGS:]
+        listed = {text: round(counts[text]) for text in reversed(frequent) if text is not None}
+        events = round(sum(counts.values()))
+        others = events - sum(listed.values())
+        found[name] = {"events": events, "tags": listed, "others": max(0, others)}
+    return found
+
+
+def _sink(sink: SinkFigures) -> dict[str, Any]:
+    return {"outputs": sink.outputs, "bytes": sink.bytes, "seconds": sink.seconds}
+
+
 def _worker(worker: WorkerFigures) -> dict[str, Any]:
     """Return the figures of a worker at the end, when nothing waits any more."""
     passing = ("waits_for", "held_events", "held_bytes")
@@ -201,6 +228,7 @@ def error_data(error: BaseException) -> dict[str, Any]:
 def _about(prepared: Prepared, started: float) -> dict[str, Any]:
     return {
         "name": prepared.config.name,
+        "program": prepared.program.name,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(started)),
         "runtime": prepared.config.runtime.kind,
         "plan": {

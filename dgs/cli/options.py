@@ -28,6 +28,8 @@ OptimizerName = Annotated[str | None, typer.Option("--optimizer", metavar="NAME"
     help="Make a plan with auto, cost, greedy, exhaustive, random or sequential.")]
 PlanFrom = Annotated[Path | None, typer.Option("--plan", metavar="FILE",
     help="Use the plan in this file instead of making one.")]
+Rates = Annotated[str | None, typer.Option("--rates", metavar="RUN_DIR|FILE|TAG=RATE,...",
+    help="Rates in place of sampled ones: those of an earlier run, which also says what events cost; or of kinds or tags, such as 'view=5k/s,view(7)=2k/s', or a YAML file of them.")]
 SetValues = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
     help="Set a value of plan.yaml, such as streams.clicks.rate=3/s. Repeatable.")]
 RuntimeName = Annotated[str | None, typer.Option("--runtime", metavar="KIND",

@@ -14,6 +14,7 @@ from dgs.cli.options import (
     OptimizerName,
     PlanFrom,
     PlanPath,
+    Rates,
     SetValues,
     given_by_flags,
 )
@@ -66,6 +67,7 @@ def plan(
     set_values: SetValues = None,
     shape: Shape = Format.TEXT,
     save: Save = None,
+    rates: Rates = None,
     compare: Compare = False,
     costs: ShowCosts = False,
 ) -> None:
@@ -75,6 +77,8 @@ def plan(
     options = {"optimizer__seed": seed, "optimizer__max_leaves": max_leaves}
     given = given_by_flags(set_values, plan_from, optimizer__name=optimizer, **options)
     prepared = prepare(from_file(plan_path, given))
+    if rates is not None:
+        prepared = _at_rates(prepared, rates)
     say_remarks(prepared)
     if compare:
         _print_comparison(prepared, as_json=ending.as_json)
@@ -88,6 +92,16 @@ def plan(
         print(rendered(prepared, Format.JSON if ending.as_json else shape))
     if prepared.plan.because is not None and len(prepared.plan) > 1:
         say(f"dgs: {prepared.plan.because}")
+
+
+def _at_rates(prepared: Prepared, rates: str) -> Prepared:
+    """Return the job with the plan for other rates, unless it is written by hand."""
+    from dgs.api.predicting import at_given_rates
+    from dgs.api.preparing import replanned
+
+    there = at_given_rates(prepared, rates)
+    costs = None if there.costs is None else there.costs.costs
+    return replanned(there, costs=costs) if there.is_made else there
 
 
 def say_remarks(prepared: Prepared) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.options import PlanFrom, PlanPath, SetValues, given_by_flags
+from dgs.cli.options import PlanFrom, PlanPath, Rates, SetValues, given_by_flags
 from dgs.cli.reporting import Ending, print_json, say, say_warning, verb
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ DEFAULT_HOSTS = "1,2,4,8,16"
 # fmt: off
 HostCounts = Annotated[str, typer.Option("--hosts", metavar="N,N,...",
     help="The numbers of hosts to predict for, one core each.")]
-Rates = Annotated[str | None, typer.Option("--rates", metavar="FILE|TAG=RATE,...",
-    help="Rates in place of sampled ones: of kinds or tags, such as 'view=5k/s,view(7)=2k/s', or a YAML file of them.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE",
     help="Draw the throughput over the hosts into an SVG file.")]
 AtLeast = Annotated[str | None, typer.Option("--at-least", metavar="RATE",
@@ -68,11 +66,11 @@ def predict(
 
 def _prepared(plan_path: Path, given: Mapping[str, Given], rates: str | None) -> Prepared:
     """Return the job, at other rates if some are given."""
-    from dgs.api.predicting import at_given_rates, given_rates
+    from dgs.api.predicting import at_given_rates
     from dgs.api.preparing import from_file, prepare
 
     prepared = prepare(from_file(plan_path, given))
-    return prepared if rates is None else at_given_rates(prepared, given_rates(rates))
+    return prepared if rates is None else at_given_rates(prepared, rates)
 
 
 def _report(found: list[OnHosts], *, as_json: bool) -> None:

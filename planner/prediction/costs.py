@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from dgs.errors import UsageError
+
+OF_EVENTS = ("kinds", "column_kinds", "compiled_kinds")
+"""The costs of one event, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,17 @@ class Costs:
         return Costs(
             **{one.name: _least(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
+
+    def scaled(self, *, events: float, joins: float) -> Costs:
+        """Return the costs with other ones of events, and of forks and joins: so many times as large.
+
+        >>> Costs(kinds={"a": 1.0}, fork=2.0).scaled(events=3.0, joins=0.5).kinds, Costs(fork=2.0).scaled(events=3.0, joins=0.5).fork
+        ({'a': 3.0}, 1.0)
+        """
+        found: dict[str, Any] = {"update": self.update * events}
+        found |= {name: {k: c * events for k, c in getattr(self, name).items()} for name in OF_EVENTS}
+        columns = None if self.columns is None else self.columns * events
+        return replace(self, **found, columns=columns, fork=self.fork * joins, join=self.join * joins)
 
     def event(self, kind: str) -> float:
         """Return the seconds of one `update`."""

@@ -33,6 +33,9 @@ FEW_EVENTS = 32.0
 EVENT_BYTES = 24.0
 """The bytes of an event on its way to another host: its time, its row number and a number as payload."""
 
+LEAST_REST = 0.1
+"""The least part of the seconds of updates in a run that is folding, and not requests to children."""
+
 MESSAGE_BYTES = 40.0
 """The bytes of a message without its state: a request with its key, or an answer with its positions."""
 
@@ -86,6 +89,16 @@ class Predictor:
         """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
         home, of = self._deployed(plan, home)
         return latency(plan, of, self._costs, home)
+
+    def corrected(self, plan: Plan, updates: float, joins: float) -> Costs:
+        """Return the costs by which the events of a second take so many seconds under a plan, and the user's forks and joins together."""
+        home, of = self._deployed(plan, None)
+        model = _Model(plan, of, self._costs, home, self._topology.events)
+        folding, asking, user = map(sum, zip(*map(model.parts, plan.nodes()), strict=True))
+        rest = max(updates - asking, LEAST_REST * updates)
+        return self._costs.scaled(
+            events=rest / folding if folding else 1.0, joins=joins / user if user else 1.0
+        )
 
     def _deployed(
         self, plan: Plan, home: Mapping[str, int] | None
@@ -141,16 +154,17 @@ class _Model:
 
     def _work(self, node: PlanNode) -> float:
         """Return the seconds that a worker works for the events of one second."""
+        states = self._asks_between(node) * self._costs.state_bytes * self._costs.byte
+        sent = self._frames_between(node) * self._costs.message + states
+        return sum(self.parts(node)) + sent
+
+    def parts(self, node: PlanNode) -> tuple[float, float, float]:
+        """Return the seconds for the events of one second in folding, in asking children, and in the user's forks and joins."""
         mine, costs = self._traffic[node.id], self._costs
-        seconds = self._folding(mine)
-        if not node.children:
-            return seconds
         forks = [child for child in node.children if not self._traffic[child.id].accumulates]
         each = costs.window if not forks else costs.synchronisation
         user = costs.join * len(node.children) + costs.fork * max(0, len(forks) - 1)
-        seconds += mine.asks * (each * len(node.children) + user)
-        states = self._asks_between(node) * costs.state_bytes * costs.byte
-        return seconds + self._frames_between(node) * costs.message + states
+        return self._folding(mine), mine.asks * each * len(node.children), mine.asks * user
 
     def _folding(self, mine: Traffic) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.

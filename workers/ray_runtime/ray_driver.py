@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dgs import codec
 from dgs.errors import InternalError, MissingPackageError, RayLostError
+from dgs.planner.moving import Counts
 from dgs.workers.observing.figures import HostFigures, RunFigures
 from dgs.workers.ray_runtime.cluster import Connection, connected
 from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts, answers, cpus_of
@@ -213,6 +214,7 @@ class _Driver:
             self._poll(checkpoints)
             if not checkpoints.is_over:
                 raise InternalError(problem="all hosts have stopped and the end is not committed")
+        self._session.replanning.end(self._counts)
         figures = self._figures(self._hosts.ask(lambda actor: actor.figures.remote()))
         return Ended(None if final is None else codec.decode(final), figures, self._request)
 
@@ -247,6 +249,10 @@ class _Driver:
             waited=self._watchdog.sentences,
         )
 
+    def _counts(self) -> list[Counts]:
+        """Return the events by tag that each host has read since the last call."""
+        return self._hosts.ask(lambda actor: actor.take_counts.remote())
+
     def _open(self) -> None:
         hosts, job, count = self._hosts, self._deployment.job, self._deployment.hosts
         is_one_node = hosts.start()
@@ -275,7 +281,7 @@ class _Driver:
             reports += codec.decode(new)
         checkpoints.take_reports(reports)
         self._session.observer.show_if_due(is_stopping=checkpoints.is_stopping)
-        self._session.replanning.look(lambda: self._hosts.ask(lambda actor: actor.take_counts.remote()))
+        self._session.replanning.look(self._counts)
         if self._watchdog.is_due(events + outputs, now=time.monotonic()):
             standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]
             if len(standings) == len(self._hosts.actors):

@@ -153,6 +153,7 @@ class JobResult:
 
     `stopped_by`: what stopped the run before its streams ended, a signal's name or `dgs stop`; None otherwise. `stopped_at`: the
     epoch committed for the stop, None if that took too long. `dead_letters`: events that `on_error: skip` left out, if collected.
+    `counted`: events by declared stream and tag, of a run that counts them for `replan:`.
     """
 
     state: Any
@@ -161,6 +162,7 @@ class JobResult:
     stopped_by: str | None = None
     stopped_at: int | None = None
     dead_letters: list[DeadLetter] = field(default_factory=list)
+    counted: Counts = field(default_factory=dict)
 
 
 def _silent(*_what: object) -> None:

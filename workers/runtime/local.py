@@ -88,6 +88,7 @@ def _driven(
                     )
                     session.story.write()
         seconds = process.now() - started
+        session.replanning.end(lambda: [engine.take_counts()])
     finally:
         _close(engine, session, lines, is_over=checkpoints.is_over)
     figures = session.observer.generation(

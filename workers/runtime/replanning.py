@@ -17,6 +17,7 @@ from pathlib import Path
 from dgs.errors import OutputUnwritableError
 from dgs.job import private_files
 from dgs.job.document import dump
+from dgs.model.events import declared_stream
 from dgs.model.tags import Tag
 from dgs.planner.moving import Counts, Moving
 from dgs.planner.plan_data import to_data
@@ -50,7 +51,7 @@ def _in_a_thread(compare: Callable[[], None]) -> None:
 class Replanning:
     """Replanning of one run, over all its generations. Without `replan:` or a run directory it does nothing.
 
-    `moves`: those to plans that it proposed. `clock`: seconds, of which only differences matter. `start` lets a comparison begin.
+    `moves`: those to plans that it proposed. `counted`: all events so far by declared stream and tag. `clock`: seconds, of which only differences matter. `start` lets a comparison begin.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Replanning:
         self._proposed: Move | None = None
         self._is_new = False  # the plan is one that was proposed, and has not been measured yet
         self.moves: list[Move] = []
+        self.counted: dict[tuple[str, Tag | None], float] = {}
         self._rates: dict[str, dict[Tag, float]] | None = None
 
     def begin(self, deployment: Deployment) -> None:
@@ -89,12 +91,24 @@ class Replanning:
         self._judge(now)
         if not self._is_on or not self._moving.is_due(now):
             return
-        rates = self._moving.counted(now, _sum(taken()))
+        rates = self._moving.counted(now, self._counted(taken()))
         self._say_what_a_move_has_brought()
         if rates is not None and self._comparing is None:
             if self._proposed is None:  # else the rates are of a run that stops reading, to move
                 self._rates = _by_stream(rates)
             self._comparing = self._started(self._deployment, rates)
+
+    def end(self, taken: Callable[[], Iterable[Counts]]) -> None:
+        """Count what the hosts of a generation that ends have read since the last look."""
+        if self._deployment is not None and self._deployment.job.replan is not None:
+            self._counted(taken())
+
+    def _counted(self, taken: Iterable[Counts]) -> Counts:
+        new = _sum(taken)
+        for (stream, tag), events in new.items():
+            key = declared_stream(stream), tag
+            self.counted[key] = self.counted.get(key, 0.0) + events
+        return new
 
     def moved(self, job: Job, path: str) -> Job:
         """Return a job that has moved to the plan of a file, with the rates of now, by which its workers are placed."""

@@ -318,7 +318,9 @@ def _result(session: Session, ended: Ended, epoch: int | None) -> JobResult:
         session.story.write()
     else:
         session.story.forget()
-    return JobResult(ended.state, made.outputs, figures, by, at, made.dead_letters)
+    return JobResult(
+        ended.state, made.outputs, figures, by, at, made.dead_letters, session.replanning.counted
+    )
 
 
 def _clean(job: Job, point: ResumePoint) -> None:

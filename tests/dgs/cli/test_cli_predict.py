@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -137,6 +138,54 @@ def test_predict_takes_rates_of_a_flag_or_a_file(project, dgs):
         for more in ("", "--rates barrier=500/s,value=0.5k/s", "--rates rates.yaml")
     )
     assert sampled != flag == file
+
+
+def test_rates_of_an_earlier_run_are_those_that_it_has_counted(project, dgs):
+    report = json.loads(dgs("run plan.yaml --json").out)
+    rows = report["streams"] | {"left": {"events": 5_999, "tags": {"value": 5_999}, "others": 0}}
+    (project / "report.json").write_text(json.dumps(report | {"streams": rows, "seconds": 2.0}))
+    by_run, by_file, by_hand = (
+        json.loads(dgs(f"predict plan.yaml --hosts 1 --json --rates {rates}").out)["predictions"][0]
+        for rates in (report["run_dir"], "report.json", "barrier=1.5/s,value=3001/s")
+    )
+    assert by_run["throughput"] < by_file["throughput"] == pytest.approx(by_hand["throughput"], rel=0.01)
+    assert dgs(f"plan plan.yaml --rates {report['run_dir']}").code == 0
+
+
+def test_costs_by_the_report_of_a_run_are_what_its_events_took(project, dgs):
+    report = json.loads(dgs("run plan.yaml --optimizer sequential --json").out)
+    events = {name: {"events": 100_000} for name in report["streams"]}
+    worker = report["per_worker"]["w0"] | {"update_seconds": 30.0, "compile_seconds": 0.0}
+    slow = {"streams": events, "seconds": 60.0, "per_worker": {"w0": worker}, "sinks": {}}
+    results = Path(report["run_dir"]) / "results.json"
+    results.write_text(json.dumps(report | slow))
+    (one,) = json.loads(dgs(f"predict plan.yaml --hosts 1 --json --rates {results}").out)["predictions"]
+    assert one["throughput"] == pytest.approx(10_000, rel=0.05)  # 300,000 events in 30 s of work
+    assert "corrected by" in json.loads(dgs(f"plan plan.yaml --costs --json --rates {results}").out)["origin"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        ({"program": "Other"}, 2, "of the program Other, and this job's is Sums"),
+        ({"streams": {"left": {"events": 3}}}, 2, "had no stream barriers, only left"),
+        ({"streams": {}}, 2, "no report of a run that has counted"),
+        ({"streams": {"left": {"events": "many"}}}, 2, "no report of a run that has counted"),
+        ({"seconds": None}, 2, "no report of a run that has counted"),
+        ({"tags": {"value": 700}}, 3, "counts 3 events of left, and those of its tags are not as many"),
+        ({"tags": {"value": -1, "barrier": 4}}, 3, "those of its tags are not as many"),
+        ({"tags": {"barrier": 3}}, 3, "barrier, which no stream carries"),
+        ({"tags": {"value(": 3}}, 3, "value(, which no stream carries"),
+    ],
+)
+def test_a_report_of_another_job_or_with_contradictions_is_refused(project, dgs, change, code, said):
+    report = json.loads(dgs("run plan.yaml --json").out)
+    if tags := change.pop("tags", None):
+        report["streams"]["left"]["tags"] = tags
+    (project / "report.json").write_text(json.dumps(report | change))
+    for verb in ("predict", "plan"):
+        done = dgs(f"{verb} plan.yaml --rates report.json")
+        assert (done.code, said in done.err) == (code, True), done.err
 
 
 @pytest.mark.parametrize(

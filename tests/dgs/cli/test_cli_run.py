@@ -63,6 +63,8 @@ def test_json_prints_one_object_with_the_figures(project, dgs, run_dirs):
     assert report["seconds"] > 0
     assert report["throughput_eps"] == pytest.approx(9 / report["seconds"])
     assert report["drops"] == {"barriers": 0, "left": 0, "right": 0}
+    assert report["streams"]["barriers"] == {"events": 3, "tags": {"barrier": 3}, "others": 0}
+    assert [stream["events"] for stream in report["streams"].values()] == [3, 3, 3]
     assert Path(report["run_dir"]) == run_dirs()[0]
 
 
@@ -70,7 +72,7 @@ def test_results_have_these_fields_in_this_order(project, dgs):
     """Scripts of users read them: a field may be added, none may go."""
     report = json.loads(dgs("run plan.yaml --json").out)
     assert list(report) == [
-        *("status", "name", "started", "runtime", "plan"),
+        *("status", "name", "program", "started", "runtime", "plan"),
         *(
             "events_in",
             "events_before",
@@ -79,6 +81,8 @@ def test_results_have_these_fields_in_this_order(project, dgs):
             "throughput_eps",
             "hosts",
             "workers",
+            "streams",
+            "sinks",
             "drops",
             "skipped",
             "left_out",
