@@ -95,10 +95,15 @@ def impl_tags(items: Iterable[Atom]) -> ImplTagSet:
             whole[atom.stream] = atom.tags
         else:
             groups.setdefault(atom.stream, {}).setdefault(atom.kind, []).append(atom)
-    found = {
-        stream: TagSet.from_kinds({kind: _keys(same) for kind, same in kinds.items()})
-        for stream, kinds in groups.items()
-    }
+    found, alone = dict[str, TagSet](), dict[tuple[str, Key], TagSet]()
+    for stream, kinds in groups.items():
+        (kind, same), *others = kinds.items()
+        if others or len(same) > 1 or not same[0].is_single:
+            found[stream] = TagSet.from_kinds({kind: _keys(same) for kind, same in kinds.items()})
+        elif (tag := (kind, same[0].key)) in alone:
+            found[stream] = alone[tag]  # thousands of streams may have the same tag
+        else:
+            found[stream] = alone[tag] = same[0].tags
     return ImplTagSet.of({**found, **whole})
 
 
