@@ -162,9 +162,11 @@ class _Model:
         """Return the seconds for the events of one second in folding, in asking children, and in the user's forks and joins."""
         mine, costs = self._traffic[node.id], self._costs
         forks = [child for child in node.children if not self._traffic[child.id].accumulates]
-        each = costs.window if not forks else costs.synchronisation
+        asking = mine.asks * costs.synchronisation
+        if not forks:
+            asking = mine.asks * costs.window + mine.rounds * max(0.0, costs.synchronisation - costs.window)
         user = costs.join * len(node.children) + costs.fork * max(0, len(forks) - 1)
-        return self._folding(mine), mine.asks * each * len(node.children), mine.asks * user
+        return self._folding(mine), asking * len(node.children), mine.asks * user
 
     def _folding(self, mine: Traffic) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
@@ -179,7 +181,9 @@ class _Model:
             column = costs.column(str(lane.kind))
             long = 0.0 if column is None else _share_of_long(lane)
             each = scalar if column is None else scalar + long * (min(scalar, column) - scalar)
-            cuts = 0.0 if mine.accumulates and mine.asked else lane.stretches
+            cuts = (
+                min(lane.stretches, mine.asked_rounds) if mine.accumulates and mine.asked else lane.stretches
+            )
             if mine.windows and not lane.accumulates:
                 stretched += lane.rate * mine.windows * (costs.join + costs.merge)
             stretched += lane.rate * (each + costs.read) + cuts * (costs.stretch + long * costs.call)
@@ -249,13 +253,14 @@ class _Model:
     def _frames_between(self, node: PlanNode) -> float:
         """Return the frames with states per second between a worker and its children on other hosts.
 
-        The partial states of all windows in one reading of a source travel together.
+        The partial states of all windows in one round, and in one reading of a source, travel together.
         """
         readings = sum(self._traffic[one.id].rate for one in node.walk()) / BATCH_EVENTS
         asks, frames = self._traffic[node.id].asks, 0.0
         for child in node.children:
             if self._home[child.id] != self._home[node.id]:
-                frames += min(asks, readings) if self._traffic[child.id].accumulates else 2 * asks
+                rounds = min(asks, max(readings, self._traffic[node.id].rounds))
+                frames += rounds if self._traffic[child.id].accumulates else 2 * asks
         return frames
 
     def _path(self) -> float:
@@ -309,11 +314,12 @@ def _share_of_long(lane: LaneTraffic) -> float:
 
 
 def _pieces(mine: Traffic) -> float:
-    """Return how many pieces per second the lanes of a worker are cut into by requests that take its state.
+    """Return how many pieces per second the lanes of a worker are cut into by requests that take its state, or ask for a part of it.
 
-    The lanes above it have no events here, but their frontiers are looked at for each request.
+    All parts for one round are made at once. The lanes above it have no events here, but their frontiers are looked at for each request.
     """
-    if mine.accumulates or not mine.asked:
+    asked = mine.asked_rounds if mine.accumulates else mine.asked
+    if not asked:
         return 0.0
-    own = sum(lane.rate * mine.asked / (lane.rate + mine.asked) for lane in mine.lanes)
-    return own + SHARE_OF_FRONTIER * mine.asked * mine.above
+    own = sum(lane.rate * asked / (lane.rate + asked) for lane in mine.lanes)
+    return own + SHARE_OF_FRONTIER * asked * mine.above

@@ -54,7 +54,8 @@ class Traffic:
     """The traffic of one worker. `accumulates`: its whole subtree does, so it answers requests without waiting for a fork.
 
     `asked`: requests from above for its state, per second. `asks`: requests to each of its children, per second, including those
-    that it passes on. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of its lanes are folded
+    that it passes on. `asked_rounds`, `rounds`: how often per second such requests come and go, since events that nothing of the worker's
+    own comes between are announced together. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of its lanes are folded
     in whole windows by `update_windows`, which its other lane ends.
     """
 
@@ -62,6 +63,8 @@ class Traffic:
     accumulates: bool
     asked: float
     asks: float
+    asked_rounds: float = 0.0
+    rounds: float = 0.0
     above: int = 0
     windows: int = 0
 
@@ -113,7 +116,7 @@ def traffic(
     folds_windows = any(one.update_windows is not None for one in program.states())
     for node in plan.nodes():
         parent = plan.parent(node.id)
-        asked = found[parent.id].asks if parent else 0.0
+        asked, asked_rounds = (found[parent.id].asks, found[parent.id].rounds) if parent else (0.0, 0.0)
         accumulates = is_accumulating(node, program.accumulating)
         others = [*own[node.id], *(lane for above in plan.ancestors(node.id) for lane in own[above.id])]
         windows = _windows(node, own[node.id], program) if folds_windows else 0
@@ -131,8 +134,11 @@ def traffic(
             )
             for lane in own[node.id]
         )
-        asks = asked + sum(lane.rate for lane in lanes if lane.synchronises) if node.children else 0.0
-        found[node.id] = Traffic(lanes, accumulates, asked, asks, len(others) - len(lanes), windows)
+        announced = [lane for lane in lanes if lane.synchronises]
+        asks = asked + sum(lane.rate for lane in announced) if node.children else 0.0
+        rounds = asked_rounds + sum(lane.stretches for lane in announced)
+        above = len(others) - len(lanes)
+        found[node.id] = Traffic(lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows)
     return found
 
 

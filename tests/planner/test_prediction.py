@@ -358,3 +358,22 @@ def test_two_hosts_read_files_together():
     predictor = Predictor(program, topology, costs)
     assert predictor.predict(one).throughput < 1 / 5e-6
     assert predictor.predict(two).throughput > 1.9 * predictor.predict(one).throughput
+
+
+def test_requests_come_one_by_one_from_a_worker_with_values_of_its_own_between_them():
+    streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): 10.0})]
+    streams += [Stream(name, TagSet.of(VALUE), {VALUE(): 50_000.0}) for name in ("u", "v", "w")]
+
+    def seconds(*own):
+        leaves = [name for name in ("u", "v", "w") if name not in own]
+        below = tuple(PlanNode(name, ImplTagSet.of({name: TagSet.of(VALUE)})) for name in leaves)
+        root = ImplTagSet.of(b=TagSet.of(BARRIER), **dict.fromkeys(own, TagSet.of(VALUE)))
+        made = Plan(PlanNode("root", root, children=below))
+        found = traffic(made, Sums(), kind_rates(made, streams))["v"]
+        costs, rates = Costs(columns=3e-9), Topology(streams, [Machine("here", 1)], hosts=1)
+        return found.asked_rounds, 1 / Predictor(Sums(), rates, costs).predict(made).throughput
+
+    (together, fast), (singly, slow) = seconds(), seconds("u")
+    assert together < 0.01 * 10.0
+    assert singly == pytest.approx(10.0, rel=0.01)
+    assert slow > 1.2 * fast
