@@ -15,6 +15,7 @@ from dgs.errors import InternalError
 from dgs.flow import steps
 from dgs.flow.batches.block_bounds import Bound
 from dgs.flow.batches.item_bags import Bags
+from dgs.flow.batches.owned_states import lift_of, owned, result_of_kept
 from dgs.flow.panes import Panes, TimeWindow
 from dgs.flow.templates import KeyedUnordered, overrides
 from dgs.monoids import Count, Sum
@@ -26,8 +27,6 @@ Item = tuple[Any, Any, Any]
 
 _LARGE = 2**63
 """Integers from 0 to below this are in the order of their codec bytes."""
-
-_PLAIN = frozenset([int, float, str, bytes, bool, type(None)])
 
 
 def canonical(keys: Iterable[Any]) -> list[Any]:
@@ -158,10 +157,11 @@ class _Joining(Closer):
 
     def __init__(self, monoid: Any) -> None:
         self.monoid = self.lifting = monoid
+        self._lift = lift_of(monoid)
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
         """Lift the value."""
-        return self.monoid.lift(value)
+        return self._lift(value)
 
     def join(self, left: Any, right: Any) -> Any:
         """Join two aggregates."""
@@ -174,6 +174,7 @@ class AggregateCloser(_Joining):
     def __init__(self, step: steps.Aggregate) -> None:
         super().__init__(step.monoid)
         self._keeps = step.over == "history"
+        self._result = result_of_kept(step.monoid) if self._keeps else step.monoid.result
         self.is_idle_work = step.idle == "all"
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
@@ -186,7 +187,7 @@ class AggregateCloser(_Joining):
                 store[key] = None
         for key in canonical(store if self.is_idle_work else parts[0]):
             state = store[key] if self._keeps else parts[0][key] if key in parts[0] else monoid.identity()
-            yield key, monoid.result(state), end
+            yield key, self._result(state), end
 
 
 class WindowCloser(_Joining):
@@ -201,7 +202,8 @@ class WindowCloser(_Joining):
         self._is_all = step.idle == "all"
         join, kind = self.monoid.join, type(self.monoid)
         self._sums = getattr(kind, "join", None) in (Count.join, Sum.join)
-        self._is_result = getattr(kind, "result", None) in (Count.result, Sum.result)
+        is_result = getattr(kind, "result", None) in (Count.result, Sum.result)
+        self._result = None if is_result else result_of_kept(self.monoid)
         self._panes = Panes(lambda left, right: join(owned(left), owned(right)), self.monoid.identity())
         self.is_idle_work = True
 
@@ -219,7 +221,7 @@ class WindowCloser(_Joining):
                 panes.push(queue, block, part)
         if (block + 1) % self.slide:
             return
-        is_all, result = self._is_all, None if self._is_result else self.monoid.result
+        is_all, result = self._is_all, self._result
         for key in canonical(store):
             queue = store[key]
             old, young, total = queue
@@ -281,7 +283,10 @@ class UnorderedCloser(_Joining):
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
         """Lift the item as the template says."""
-        return self._template.lift(key, value)
+        if self.lifting is not None:
+            return self._lift(value)
+        state = self._template.lift(key, value)
+        return owned(state) if state is value else state
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
         """Update the states and call the template's `on_marker`."""
@@ -337,11 +342,6 @@ class SnapshotCloser(UnorderedCloser):
                 yield from ((new_key, new, at) for new_key, new in made)
                 made.clear()
         yield from super().close([{key: part for key, (part, _) in parts[0].items()}], store, block, end)
-
-
-def owned(state: Any) -> Any:
-    """Return a state that may be changed: a copy, unless it cannot change."""
-    return state if type(state) in _PLAIN else deepcopy(state)
 
 
 def closer_of(step: steps.Step, period: int, bound: Bound, *, is_ordered: bool) -> Closer | None:  # noqa: PLR0911 - one return a step

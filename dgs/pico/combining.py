@@ -11,6 +11,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from dgs.flow.batches.owned_states import owned
 from dgs.flow.panes import CountWindow
 from dgs.flow.templates import EmitValue, KeyedOrdered
 from dgs.pico.operators import Combine
@@ -35,6 +36,7 @@ class Combined:
         operator = self.operator
         place, value = value if self.has_places else ((), value)
         if operator.fold is None:
+            value = owned(value)  # others have it, too, and `join` may change it
             joined = operator.join(state[1], value) if state else value
         else:
             values = value if operator.binary else (value,)

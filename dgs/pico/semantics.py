@@ -168,7 +168,7 @@ def _elementwise(operator: Elementwise, given: Collection) -> Collection:
 
 def _folded(operator: Combine, values: list[Any]) -> Any:
     if operator.fold is None:
-        return reduce(operator.join, values)
+        return reduce(operator.join, deepcopy(values))  # which may change them
     state = deepcopy(operator.start)
     for value in values:
         state = operator.fold(state, *value) if operator.binary else operator.fold(state, value)

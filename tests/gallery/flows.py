@@ -283,6 +283,50 @@ def values_not_seen_by_the_process(a):
     return a.filter(unseen)
 
 
+class Unseen(Stateless):
+    """Keeps the values that it has seen, though it has no state."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def on_item(self, key, value, emit):
+        if value not in self.seen:
+            self.seen.add(value)
+            emit(key, value)
+
+
+@wrong("F21")
+def values_not_seen_by_the_template(a):
+    return a.apply(Unseen())
+
+
+class Extending:
+    """Joins into the left list."""
+
+    def __init__(self, lift):
+        self.lift = lift
+
+    def identity(self):
+        return []
+
+    def join(self, left, right):
+        left.extend(right)
+        return left
+
+    def result(self, state):
+        return sorted(state)
+
+
+@wrong("F22", dict[str, list[int]])
+def join_that_changes_a_part_of_the_value(a):
+    return a.aggregate(Extending(lambda value: value.setdefault("x", [1])))
+
+
+@right(list[int])
+def join_that_changes_the_value(a):
+    return a.aggregate(Extending(lambda value: value))
+
+
 class EmitsACopy(EmitsItsState):
     def on_item(self, state, key, value, emit):
         state.append(value)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import deepcopy
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from dgs import codec
 from dgs.check.scenarios.equality import close
+from dgs.errors.raised import RAISED
 from dgs.flow import steps
+from dgs.flow.batches.owned_states import lift_of
 from dgs.flow.definition import Flow
 from dgs.flow.denotation import Block, Denotation, Inputs, Item
 from dgs.flow.flow_graph import Node
@@ -160,10 +163,10 @@ def _told(blocks: list[Block]) -> str:
 def laws_of_monoids(trial: Trial) -> Iterator[Mistake]:
     """F22: identity() is neutral, and joining is associative, on the states of items."""
     for node, (blocks, *_) in trial.nodes():
-        lifted = _states(node, blocks)
-        if lifted is None:
+        if (lifting := _lifting(node)) is None:
             continue
-        monoid, states = lifted
+        monoid, lift = lifting
+        states = [lift(item.key, item.value) for block in blocks for item in block]
         is_exact = isinstance(monoid, (SumExact, MeanExact)) or getattr(monoid, "exact", False)
         equal = close(0) if is_exact else trial.equal
 
@@ -196,15 +199,32 @@ def laws_of_monoids(trial: Trial) -> Iterator[Mistake]:
                 return
 
 
-def _states(node: Node, blocks: list[Block]) -> tuple[Any, list[Any]] | None:
+def _lifting(node: Node) -> tuple[Any, Callable[[Any, Any], Any]] | None:
+    """Return the monoid of a step and its `lift` of a key and a value; None if it has none."""
     step = node.step
-    items = [item for block in blocks for item in block]
     if isinstance(step, steps.Aggregate):
-        return step.monoid, [step.monoid.lift(item.value) for item in items]
+        lift = lift_of(step.monoid)
+        return step.monoid, lambda _, value: lift(value)
     template = getattr(step, "template", None)
-    if isinstance(template, KeyedUnordered):
-        return template.monoid, [template.lift(item.key, item.value) for item in items]
-    return None
+    return (template.monoid, template.lift) if isinstance(template, KeyedUnordered) else None
+
+
+def joins_change_no_values(trial: Trial) -> Iterator[Mistake]:
+    """F22: a join changes states only, and no values of items, which other steps get, too."""
+    for node, (blocks, *_) in trial.nodes():
+        if (lifting := _lifting(node)) is None:
+            continue
+        monoid, lift = lifting
+        values = [(item.key, item.value) for block in blocks for item in block]
+        given = deepcopy(values)
+        states = [lift(key, value) for key, value in given]
+        for left, right in pairwise(states):
+            monoid.join(left, right)
+        for (_, before), (_, after) in zip(values, given, strict=True):
+            if not trial.equal(before, after):
+                problem = "has a monoid whose join changes the value that lift got"
+                yield trial.mistake("F22", node, problem, shown(before), shown(after), "Let lift give a copy")
+                return
 
 
 def law_of_skipping(trial: Trial) -> Iterator[Mistake]:
@@ -241,6 +261,8 @@ def calls_of_emit(trial: Trial) -> Iterator[Mistake]:
             else getattr(step, "template", None)
         )
         if isinstance(template, Template):
+            with suppress(*RAISED):  # what it keeps beside its states must be new for `first`
+                trial.first(node)
             emits = _Emits(is_ordered=isinstance(template, KeyedOrdered))
             _call(template, emits, [item for block in blocks for item in block], trial.end)
             if one := emits.first_problem(trial.equal):
@@ -329,5 +351,5 @@ def forms_for_columns(flow: Flow, inputs: Inputs) -> list[Mistake]:
     return []
 
 
-LAWS = (calls_of_emit, laws_of_monoids, law_of_skipping, order_of_items)
+LAWS = (calls_of_emit, joins_change_no_values, laws_of_monoids, law_of_skipping, order_of_items)
 """In this order: a wrong emit would raise, and a monoid that breaks its laws gives orders that differ."""

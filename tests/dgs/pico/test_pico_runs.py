@@ -19,6 +19,7 @@ from dgs.pico import (
     to,
     to_jsonl,
     tumbling,
+    w,
     w_p,
     window,
 )
@@ -181,3 +182,17 @@ def test_word_count_of_shakespeare_gives_the_rows_of_its_case(how):
     else:
         assert digest(found) == expected(f"wordcount_{how['structure']}")
     assert Counter(found) == Counter(pipeline.denote())
+
+
+def test_a_join_in_place_does_not_change_what_another_window_reads():
+    def joined(left, right):
+        left.update(right)
+        return left
+
+    counts = new(map(Counter)) | new(w(reduce(joined), over=window(3, 1, "count")))
+    pipeline = new(from_stream("words")) | counts
+    words = ["ab", "bc", "cd", "ab", "da", "aa", "bb"]
+    rows = list(enumerate(words))
+    wanted = [Counter("".join(words[n : n + 3])) for n in range(5)]
+    assert pipeline.denote({"words": rows}) == wanted
+    assert pipeline.run(streams={"words": rows}).outputs == wanted
