@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -237,9 +238,8 @@ class _Checker(Demands):
             self.check_parts(node, step.accept_parts, one)
         if step.function is not None:
             self.function(node, step.function, 3, fact, of=("key", "left", "right"))
-        return Fact(
-            EdgeType("U", fact.type.key, step.gives if step.gives is not None else Any), unordered_since=node
-        )
+        kind = EdgeType("U", fact.type.key, step.gives if step.gives is not None else Any)
+        return Fact(kind, unordered_since=node, slide=_common_slide([fact, other]))
 
     def _merge(self, node: Node) -> Fact:
         facts = [self.facts[one] for one in node.inputs]
@@ -260,8 +260,7 @@ class _Checker(Demands):
         kind = EdgeType("O" if placed or (ordered and apart) else "U", key, value, placed)
         lost = next((fact.lost for fact in facts if fact.lost), None)
         sort = next((fact.sort for fact in facts if fact.sort), None)
-        slide = max((fact.slide for fact in facts if fact.slide), default=None)
-        fact = Fact(kind, None, sort, lost, None, slide, sources)
+        fact = Fact(kind, None, sort, lost, None, _common_slide(facts), sources)
         since = next((fact.unordered_since for fact in facts if fact.unordered_since), node)
         return fact if kind.order == "O" else replace(fact, unordered_since=since)
 
@@ -309,6 +308,12 @@ class _Checker(Demands):
 
     def _with_value(self, fact: Fact, value: Any) -> Fact:
         return replace(fact, type=replace(fact.type, value=value))
+
+
+def _common_slide(facts: Sequence[Fact]) -> int | None:
+    """Return the least multiple of the slides of several edges, None if none has one."""
+    slides = [fact.slide for fact in facts if fact.slide]
+    return math.lcm(*slides) if slides else None
 
 
 def signature_pair(kind: Any) -> tuple[Any, Any]:

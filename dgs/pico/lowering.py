@@ -48,6 +48,10 @@ class PicoFlow(Flow):
         super().__init__(name, {one: kinds[one] for one in names}, lambda: None, clock=_clock(root))
 
     @property
+    def _place(self) -> Place | None:
+        return self.root.place
+
+    @property
     def sinks(self) -> list[str]:
         """The path of each sink, in the order of reading."""
         paths = [one.operator.path for one in terms_of(self.root, New) if isinstance(one.operator, Sink)]

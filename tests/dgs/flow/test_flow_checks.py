@@ -258,7 +258,17 @@ WRONG = {
         every(5),
         lambda a: a.aggregate(COUNT, over=tumbling(10)).aggregate(SUM, over=tumbling(15)),
     ),
+    "W03 merged": ("W03", every(5), lambda a: tens(a).merge(fifteens(a)).aggregate(SUM, over=tumbling(15))),
+    "W03 joined": ("W03", every(5), lambda a: tens(a).join(fifteens(a)).aggregate(COUNT, over=tumbling(15))),
 }
+
+
+def tens(a):
+    return a.aggregate(COUNT, over=tumbling(10))
+
+
+def fifteens(a):
+    return a.aggregate(COUNT, over=tumbling(15))
 
 
 class Price(NamedTuple):

@@ -138,6 +138,14 @@ def test_mistakes_name_the_line_that_made_the_operator():
     assert mistake["place"] == f"test_pipeline_mistakes.py:{line}"
 
 
+def test_a_stream_too_many_names_the_line_of_the_pipeline():
+    pipeline = new(from_stream("a")) | new(map(str))
+    with pytest.raises(FlowError) as caught:
+        pipeline.denote({"a": [], "b": []})
+    (mistake,) = caught.value.mistakes
+    assert mistake["place"].startswith("test_pipeline_mistakes.py:")
+
+
 def test_right_pipelines_have_no_mistakes():
     windowed = new(from_lines("input.txt", structure="stream", window=tumbling(10)))
     for pipeline in (
