@@ -172,6 +172,8 @@ def _arithmetic() -> None:
     _define("abs", lambda a: m.number(abs(a)), numeric, "abs({0})", 1)
     _define("sign", m.sign, always(INT, NUMBER), "CAST(sign({0}) AS BIGINT)", 1, spark="CAST(nanvl(sign({0}), 0) AS BIGINT)")
     _define("round", m.rounded, rounded, "round({0}{digits})", 1, 2)
+    digits = "(CASE WHEN abs({0}) < 1e15 THEN round({0} * power(10e0, {1})) / power(10e0, {1}) ELSE {0} + 0 * {1} END)"
+    _define("as_decimal", m.as_decimal, always(FLOAT, NUMBER, "int64"), digits, 2)
     near = {"floor": "floor({0})", "ceil": "ceil({0})", "trunc": "(CASE WHEN {0} < 0 THEN ceil({0}) ELSE floor({0}) END)"}
     for name, spark in near.items():  # Spark's are integers, which do not hold large floats
         _define(name, m.whole(getattr(math, name)), numeric, name + "({0})", 1,

@@ -18,6 +18,8 @@ from dgs.query.types import fitting, one_float, order_key
 
 FLOAT_DIGITS = 300
 """Rounding to more digits than this changes nothing of a float, or leaves nothing of it."""
+INT_DIGITS = -18
+"""Rounding to fewer digits than this leaves nothing of an integer."""
 
 
 def number(value: Any) -> Any:
@@ -69,19 +71,31 @@ def like(text: str, pattern: str, escape: str = "") -> bool:
 
 
 def rounded(value: Any, digits: int = 0) -> Any:
-    """Round half away from zero."""
+    """Round half away from zero: 2.675 is below the half, so that it is 2.67."""
     if isinstance(value, int):
-        return value if digits >= 0 else int(_rounded(Decimal(value), digits))
+        return (
+            value
+            if digits >= 0
+            else 0
+            if digits < INT_DIGITS
+            else fitting(int(_rounded(Decimal(value), digits)))
+        )
     if not math.isfinite(value):
         return value
     if abs(digits) > FLOAT_DIGITS:
         return value if digits > 0 else 0.0
-    scale = 10.0 ** abs(digits)
-    scaled = value * scale if digits >= 0 else value / scale
-    if abs(scaled) >= 2.0**52:
+    scaled = value * 10.0**digits if digits >= 0 else value / 10.0**-digits
+    return value if abs(scaled) >= 2.0**52 else one_float(float(_rounded(Decimal(value), digits)))
+
+
+def as_decimal(value: float, digits: int) -> float:
+    """Return a float with the digits of a decimal: 2.675 is 2.68, as its product with 100 is."""
+    scale = 10.0**digits
+    scaled = abs(value * scale)
+    if not scaled < 2.0**52:
         return value
-    whole = math.copysign(math.floor(abs(scaled) + 0.5), scaled)
-    return one_float(whole / scale if digits >= 0 else whole * scale)
+    whole = math.floor(scaled)
+    return one_float(math.copysign(whole + (scaled - whole >= 0.5), value) / scale)  # noqa: PLR2004 - a half
 
 
 def _rounded(value: Decimal, digits: int) -> Decimal:

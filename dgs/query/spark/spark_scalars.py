@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from dgs.query.functions import arguments_of, function_of
 from dgs.query.relation import Group, Map, Order, Relation, Source, Where
 from dgs.query.scalar import ITEMS, Nested, Scalar, conjuncts, kind_of, operands, spelled_out, type_of
 from dgs.query.sql_text import digits_text
-from dgs.query.types import Schema, Type
+from dgs.query.types import Schema, Type, bag, record
 
 TYPES = {
     "int64": "BIGINT", "float64": "DOUBLE", "text": "STRING", "bool": "BOOLEAN", "time": "TIMESTAMP_NTZ", "null": "INT",
@@ -35,12 +35,37 @@ ONLY_HERE = {
 }
 """Functions whose text needs more than that of the table: division by 0 is an error in Spark, and it has no sums of arrays."""
 
+_FIRST = "(CASE WHEN {1} < 0 THEN length({0}) + {1} ELSE {1} - 1 END)"
+_BEFORE, _TO = (
+    f"least(greatest({chosen}({_FIRST}, {_FIRST} + {{2}}), 0), length({{0}}))"
+    for chosen in ("least", "greatest")
+)
+_NEAREST = (  # the rounding error of t = a * m decides where t is just between two integers
+    "aggregate(array(struct(abs({0}) AS a, power(10.0D, abs({1})) AS m)), CAST(NULL AS DOUBLE), (_, v) -> aggregate(array(struct("
+    "if({1} < 0, v.a / v.m, v.a * v.m) AS t, v.a * 134217729 - (v.a * 134217729 - v.a) AS a, v.m * 134217729 - (v.m * 134217729 - v.m) AS m)),"
+    " CAST(NULL AS DOUBLE), (_, h) -> (CASE WHEN h.t >= 4503599627370496D THEN v.a WHEN {1} < 0 THEN"
+    " (floor(h.t) + if(v.a >= (floor(h.t) + 0.5D) * v.m, 1, 0)) * v.m ELSE (floor(h.t) + if(h.t - floor(h.t) > 0.5D OR h.t - floor(h.t) = 0.5D"
+    " AND h.a * h.m - h.t + h.a * (v.m - h.m) + (v.a - h.a) * h.m + (v.a - h.a) * (v.m - h.m) >= 0, 1, 0)) / v.m END)))"
+)
+
+_WHOLE = (
+    "(CASE WHEN {1} >= 0 OR {0} IS NULL THEN {0} WHEN {1} < -18 THEN 0 WHEN {1} < 0 THEN ({0} DIV CAST(power(10, -{1}) AS BIGINT)"
+    " + if(abs({0} % CAST(power(10, -{1}) AS BIGINT)) >= 5 * CAST(power(10, -1 - {1}) AS BIGINT), CAST(sign({0}) AS INT), 0))"
+    " * CAST(power(10, -{1}) AS BIGINT) END)"
+)
+
 OF_KIND = {
     ("array_size", "text"): "length({0})",
     ("length", "text"): "length({0})",
     ("mod", "float64"): "(CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN double('nan') ELSE {0} % {1} END)",
+    ("round", "float64", 2): "(CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL"
+    " WHEN {1} < -300 THEN if(abs({0}) < double('inf'), 0.0D, {0}) WHEN {1} > 300 OR {0} = 0 THEN {0}"
+    f" WHEN {{0}} < 0 THEN -{_NEAREST} ELSE {_NEAREST} END)",
+    ("round", "", 2): _WHOLE,
+    ("substring", "text", 3): "(CASE WHEN {1} IS NOT NULL AND {2} IS NOT NULL"
+    f" THEN substring({{0}}, {_BEFORE} + 1, {_TO} - {_BEFORE}) END)",
 }
-"""Functions whose text is another one where an argument is of this kind."""
+"""Functions whose text is another one where an argument is of this kind, or if they have so many."""
 
 OF_ITEMS = {"count": "list_count", "sum": "list_sum", "avg": "list_avg", "min": "list_min", "max": "list_max"}
 """Aggregates of a bag's items, with the functions of arrays that they are."""
@@ -63,6 +88,23 @@ def ticked(name: str) -> str:
 def text_literal(value: str) -> str:
     """Return a text as a literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def in_order(array: str, of: Type) -> str:
+    """Return the text of an array in the order of its items, with nulls last, also those in records."""
+    if of.of is None or of.of.kind != "record":
+        return f"array_sort({array})"
+    return f"array_sort({array}, (a, b) -> CASE {' '.join(_orders('a', 'b', of.of))} ELSE 0 END)"
+
+
+def _orders(one: str, other: str, of: Type) -> Iterator[str]:
+    """Yield the branches that compare two values."""
+    if of.kind == "record":
+        for name, part in of.fields:
+            yield from _orders(f"{one}.{ticked(name)}", f"{other}.{ticked(name)}", part)
+        return
+    for a, b, found in ((one, other, -1), (other, one, 1)):
+        yield f"WHEN {a} < {b} OR ({a} IS NOT NULL AND {b} IS NULL) THEN {found}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +134,8 @@ def scalar_text(scalar: Scalar, names: Names) -> str:
         ]
     zero = f"CAST(0 AS {spark_type(type_of(scalar, names.schema))})"
     kind = next((one for one in ("float64", "text") if one in kinds), "")
-    template = OF_KIND.get((function.name, kind)) or ONLY_HERE.get(function.name, function.spark)
+    own = OF_KIND.get((function.name, kind)) or OF_KIND.get((function.name, kind, len(parts)))
+    template = own or ONLY_HERE.get(function.name, function.spark)
     return template.format(*texts, all=", ".join(texts), digits=digits_text(texts[1:]), zero=zero)
 
 
@@ -164,7 +207,7 @@ class _Items:
             case Group(keys=()):
                 said = self._aggregated(query)
             case Order(by=(), limit=None, offset=0):
-                said = f"array_sort({self.of(query.input)})"
+                said = in_order(self.of(query.input), bag(record(*query.schema.fields)))
             case _:
                 raise lacking(f"a {type(query).__name__} over the items of a bag", query)
         return said
@@ -207,7 +250,7 @@ class _Items:
         values = f"transform({kept}, i -> {scalar_text(one.arguments[0], names)})"
         values = f"array_distinct({values})" if one.distinct else values
         if one.function == "collect":
-            return values
+            return in_order(values, one.type(query.input.schema))
         function, result = OF_ITEMS[one.function], one.type(query.input.schema)
         zero = f"CAST(0 AS {spark_type(result)})"
         text = (ONLY_HERE.get(function) or _FUNCTIONS[function]).format(values, zero=zero)
@@ -256,6 +299,7 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
         raise QueryError.of("Q501", problem, "Ask it on local or on dgs.", one.span)
     names = Names(schema)
     texts = [scalar_text(each, names) for each in one.arguments]
+    result = one.type(schema)
     where = None if one.where is None else scalar_text(one.where, names)
     if where is not None and one.function in ("arg_min", "arg_max"):
         texts[1], where = (
@@ -271,7 +315,7 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
         text = text.replace("(", "(DISTINCT ", 1)
     text += "" if where is None else f" FILTER (WHERE {where})"
     if one.function == "collect":
-        return f"transform({text}, r -> r.v)"
+        return in_order(f"transform({text}, r -> r.v)", result)
     zero = one.reduction.zero if one.empty == "zero" else None
     text = text if zero is None else f"coalesce({text}, {str(zero).lower()})"
-    return f"CAST({text} AS {spark_type(one.type(schema))})"
+    return f"CAST({text} AS {spark_type(result)})"

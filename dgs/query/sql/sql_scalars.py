@@ -110,7 +110,8 @@ class Lowering:
             return self.of(tree.this)
         if isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)) or is_aggregate(tree):
             what = "an aggregate" if is_aggregate(tree) else "a nested query"
-            raise self._text.error("Q110", tree, f"not supported: {what} here")
+            remedy = "Ask it in `having`, or of a derived table." if what == "an aggregate" else ""
+            raise self._text.error("Q110", tree, f"not supported: {what} here", remedy)
         if isinstance(tree, exp.Star):
             raise self._text.error("Q101", tree, "`*` stands only in a `select`, and in `count(*)`")
         leaf = self._leaf(tree) or of_time(tree, self.of, self._text)
@@ -168,7 +169,7 @@ class Lowering:
             return found
         digits = [one.this.name for one in wanted.expressions]
         scale = "3" if not digits else digits[1] if len(digits) > 1 else "0"
-        return call("round", found, literal(int(scale)))
+        return call("as_decimal", found, literal(int(scale)))
 
     def _part(self, tree: exp.Expr, name: str, part: Any) -> Any:
         if not isinstance(part, exp.Expr):

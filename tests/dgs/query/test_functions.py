@@ -18,7 +18,7 @@ NAN, INFINITY = float("nan"), float("inf")
 TIMES = tuple(map(dt.datetime.fromisoformat, ("2020-02-29 01:02:03", "1969-12-31 23:59:59.500000")))
 VALUES = {
     INT: (None, 0, 1, -1, 2, 3, -7, 25, 2**53 + 1),
-    FLOAT: (None, 0.0, 0.5, -0.5, 1.5, -2.5, 1e300, 123456.789, NAN, INFINITY, -INFINITY, 1e-7),
+    FLOAT: (None, 0.0, 0.5, -0.5, 1.5, -2.5, 1e300, 123456.789, 2.675, NAN, INFINITY, -INFINITY, 1e-7),
     TEXT: (
         None,
         "",
@@ -48,6 +48,7 @@ OF_SQL = [
 OUT_OF_RANGE = {
     ("range", 2**53 + 1),
     ("round", 2**53 + 1),
+    ("as_decimal", 2**53 + 1),
     ("substring", 2**53 + 1),
     ("left", 2**53 + 1),
     ("right", 2**53 + 1),

@@ -121,6 +121,9 @@ OF_TIMES = (
     "select concat_ws('-', k, 'z') a, concat_ws(k, 'y', 'z') b from s",
     "select n, string_agg(k, '/') a, string_agg(distinct k) b, string_agg(k, '') filter (where x > 1) c from s group by n",
     "select arg_min(k, n) a, arg_max(n, x) b, arg_max(k, n) filter (where x < 1) c, any_value(k) d, list(distinct n) e from s",
+    "select list(k)[1] a, list(n)[2] b, list_position(list(x), 0.0) c, string_agg(k, '/') d, list_concat(list(n), list(distinct n)) e from s",
+    "select substring(k, 2, -1) a, substring(k, 0, n) b, substring(k, -1, -n) c, round(x + 0.675, 2) d, round(x / 3, n) e, round(n, -1) f from s",
+    "select cast(x + 0.675 as decimal(9, 2)) a, round(n, n) b from s",
 )
 
 

@@ -145,6 +145,7 @@ QUERIES = [
     "select id from f where d = (select max(d) from f g where g.c = f.c)",
     "select c, k, count(*) from f group by c, k having sum(d) is null",
     "select c not like 'a%' n, c not ilike 'A' i, ltrim(' a ') || '|' l, '|' || rtrim(' a ') r from f",
+    "select round(x + 0.675, 2) r, cast(x + 0.675 as decimal(9, 2)) c, round(x + 0.045, cast(d as int)) s from f",
     "select round(x, 1) r, round(d, -1) t, cast(x / 3 as decimal(5, 2)) e, split_part(c || ' b', ' ', 2) p from f",
     "select id from f where exists (select 1 from w)",
     "select count(*) from f where not exists (select 1 from e)",
