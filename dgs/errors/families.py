@@ -15,6 +15,9 @@ from dgs.errors.shortened import shortened
 class _Sentence(Formatter):
     """Puts facts into a sentence: without secrets, and without the middle of what is long."""
 
+    def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:  # noqa: ARG002 - sentences name their facts
+        return kwargs.get(key, _UNKNOWN)
+
     def format_field(self, value: Any, format_spec: str) -> str:
         return told(super().format_field(value, format_spec))
 
@@ -22,6 +25,18 @@ class _Sentence(Formatter):
 def told(text: str) -> str:
     """Return a text of which a part is a user's, as a sentence may quote it."""
     return shortened(masked(text))
+
+
+class _Unknown:
+    """A fact that user code has left out when it raised one of our errors: a question mark, in any format."""
+
+    def __format__(self, _how: str) -> str:
+        return "?"
+
+    __repr__ = __str__ = lambda _self: "?"
+
+
+_UNKNOWN = _Unknown()
 
 
 class DgsError(Exception):

@@ -146,6 +146,8 @@ def _column(name: Any, given: Any) -> Column:
         given = pa.array(given) if hasattr(given, "__arrow_array__") else pa.chunked_array(given)
     elif isinstance(given, np.ndarray) and given.dtype.kind == "M":
         given = pa.array(given)
+    elif isinstance(given, np.ma.MaskedArray):
+        given = given.tolist()  # what is masked is None there
     if isinstance(given, (pa.Array, pa.ChunkedArray)):
         return _plain(_whole(given))
     return given if isinstance(given, np.ndarray) else list(given)

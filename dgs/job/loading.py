@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from dgs.errors import DgsError, ProgramImportError
 from dgs.errors.nearest import did_you_mean
 from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.job.schema import ProgramConfig
+from dgs.model.declarations import idle_call
 from dgs.model.program import Program
 from dgs.semantics.unvectorised import without_batches
 
@@ -108,29 +109,34 @@ def _kind_of(found: Any) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
-def load_connector(
-    ref: str, args: Mapping[str, Any], base_dir: Path, *, role: str, needs: Collection[str]
-) -> Any:
+def load_connector(ref: str, args: Mapping[str, Any], base_dir: Path, *, role: str, protocol: type) -> Any:
     """Return the source, sink or store that a plan file names, made with `args` by its class or by a function.
 
-    `role`: its role, for errors. `needs`: the methods that it must have. Raises ProgramImportError.
+    `role`: its role, for errors. `protocol`: what it must have are the abstract methods. Raises ProgramImportError.
     """
     found = load_callable(ref, base_dir)
     if not callable(found):
         raise _failure(ref, f"it is a {type(found).__name__}, not a class of a {role}")
     if isinstance(found, type):
-        _check_methods(ref, found, role=role, needs=needs)
+        _check_methods(ref, found, role=role, protocol=protocol)
     made = _made(ref, found, args)
-    _check_methods(ref, type(made), role=role, needs=needs)
+    _check_methods(ref, type(made), role=role, protocol=protocol)
     return made
 
 
-def _check_methods(ref: str, cls: type, *, role: str, needs: Collection[str]) -> None:
-    found = {name: getattr(cls, name, None) for name in sorted(needs)}
+def _check_methods(ref: str, cls: type, *, role: str, protocol: type) -> None:
+    needs = sorted(name for name, method in vars(protocol).items() if is_abstract(method))
+    found = {name: getattr(cls, name, None) for name in needs}
     missing = [n for n, method in found.items() if not callable(method) or is_abstract(method)]
     if missing:
         named = " and ".join(f"`{name}`" for name in missing)
         raise _failure(ref, f"class {cls.__qualname__} has no method {named}, which a {role} needs")
+    for name in (one for one in vars(protocol) if not one.startswith("_")):
+        method = getattr(cls, name, None)
+        if (problem := idle_call(name, method)) and not (
+            name == "read" and inspect.isgeneratorfunction(method)
+        ):
+            raise _failure(ref, f"in class {cls.__qualname__}, {problem}")
 
 
 def is_abstract(method: object) -> bool:

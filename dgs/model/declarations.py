@@ -112,12 +112,23 @@ def _missing_methods(program: Program) -> Iterator[str]:
 def _generators(program: Program) -> Iterator[str]:
     """Yield a problem for each method that returns a generator or a coroutine, which nobody runs."""
     for name in RETURNING:
-        method = getattr(program, name, None)
-        if inspect.iscoroutinefunction(method):
-            yield f"its `{name}` is `async`, so a call does nothing: write `def {name}`"
-        elif inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+        if problem := idle_call(name, getattr(program, name, None)):
             instead = ", and give outputs with `emit(...)`" if name.startswith("update") else ""
-            yield f"its `{name}` has a `yield`, so a call does nothing: return the result{instead}"
+            yield f"its {problem}{instead if problem.endswith('result') else ''}"
+
+
+def idle_call(name: str, method: object) -> str:
+    """Return what is wrong with a method whose call does nothing yet, since it is `async` or has a `yield`; nothing if it is another.
+
+    >>> async def late(): return 1
+    >>> idle_call("late", late), idle_call("len", len)
+    ('`late` is `async`, so a call does nothing: write `def late`', '')
+    """
+    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        return f"`{name}` is `async`, so a call does nothing: write `def {name}`"
+    if inspect.isgeneratorfunction(method):
+        return f"`{name}` has a `yield`, so a call does nothing: return the result"
+    return ""
 
 
 def _wrong_names(program: Program) -> Iterator[str]:

@@ -6,26 +6,31 @@ ends between the two, the store is ahead: `begin` then completes that commit. So
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dgs import codec
-from dgs.errors import CheckpointRefusedError, ConnectorError
+from dgs.errors import CheckpointRefusedError, CodecError, ConnectorError
 from dgs.job.loading import load_connector
 from dgs.job.schema_runtime import CustomStore
 from dgs.model.identity import Migrate
 from dgs.model.program import Program
-from dgs.model.user_code import calling
+from dgs.model.user_code import calling, shown
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.file_paths import located, relative
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint, resume_point
+from dgs.workers.recovery.positions import Positions
 
 ROLE = "store"
-METHODS = ("begin", "commit", "close")
+STUB = ("store", "epoch")
+LARGEST_STUB = 65536
+"""Bytes that a name of a store and an epoch have at most."""
 
 LOST = "Restore the store, or begin anew with `--fresh`"
+ALONE = "Take `custom` out of `checkpoint:`, or begin anew with `--fresh`"
 OTHERS = (
     "Empty it, give it `args` of its own, or give its class a method `for_run(run)`, which keeps runs apart"
 )
@@ -51,22 +56,24 @@ class ConnectedStore:
     ) -> None:
         self._store, self._directory = store, directory
         self._ref, self._run, self._program, self._base, self._migrate = ref, run, program, base, migrate
-        if callable(for_run := getattr(store, "for_run", None)):
-            self._call("for_run", for_run, run)
+        if hasattr(type(store), "for_run"):
+            self._call("for_run", lambda: store.for_run(run))  # type: ignore[attr-defined]
 
     def begin(self) -> ResumePoint:
         """Begin a generation in both. Raises CheckpointRefusedError if the store lacks the state, or has that of another run."""
         point = self._directory.begin()
         found = self._call("begin", self._store.begin)
         if not isinstance(found, ResumePoint):
-            problem = f"`begin` returned {type(found).__name__}, not a ResumePoint"
-            raise ConnectorError(role=ROLE, ref=self._ref, problem=problem)
-        wanted = 0 if point.state is None else codec.decode(point.state)["epoch"]
+            self._broken(f"returned {type(found).__name__}, not a ResumePoint")
+        ours = kept_elsewhere(point.state)
+        if point.state is not None and ours is None:
+            self._refuse("the run has kept its states in its directory so far", ALONE)
+        wanted = 0 if ours is None else ours["epoch"]
         if found.state is None:
             if wanted:
                 self._refuse(f"it is empty, but epoch {wanted} of this run is committed", LOST)
             return point
-        run, version, state, files = codec.decode(found.state)
+        run, version, state, files = self._unpacked(found)
         if run != self._run:
             self._refuse(f"it has epoch {found.epoch} of another run", LOST if wanted else OTHERS)
         if self._migrate is not None and version != self._program.version:
@@ -99,6 +106,18 @@ class ConnectedStore:
         finally:
             self._directory.close()
 
+    def _unpacked(self, found: ResumePoint) -> tuple[str, int, bytes, Any]:
+        """Return the parts of the state that `commit` got. Raises ConnectorError if `begin` returns something else in its place."""
+        kinds = {"epoch": int, "positions": Positions, "committed": Positions, "sources": Mapping}
+        for name, kind in kinds.items():
+            if not isinstance(given := getattr(found, name), kind):
+                self._broken(f"returned a ResumePoint whose `{name}` is {shown(given)}")
+        try:
+            run, version, state, files = codec.decode(found.state or b"")
+        except (CodecError, TypeError, ValueError):
+            self._broken(f"returned the state {shown(found.state)}, which `commit` did not get")
+        return run, version, state, files
+
     def _checkpoint(self, found: ResumePoint, files: Any) -> Checkpoint:
         """Return the checkpoint that the store has, as the directory is to commit it."""
         return Checkpoint(
@@ -113,17 +132,37 @@ class ConnectedStore:
         )
 
     def _stub(self, epoch: int) -> bytes:
-        return codec.encode({"store": self._ref, "epoch": epoch})
+        return codec.encode(dict(zip(STUB, (self._ref, epoch), strict=True)))
 
     def _call(self, method: str, function: Callable[..., Any], *args: Any) -> Any:
         with calling(f"{self._ref}.{method}", program=self._program.name, where=lambda: "as a store"):
             return function(*args)
 
+    def _broken(self, problem: str) -> NoReturn:
+        raise ConnectorError(role=ROLE, ref=self._ref, problem=f"`begin` {problem}")
+
     def _refuse(self, problem: str, advice: str) -> NoReturn:
         raise CheckpointRefusedError(path=self._ref, problem=problem, advice=advice)
 
 
+def kept_elsewhere(state: bytes | None) -> dict[str, Any] | None:
+    """Return what stands in the directory in place of a state that a user's store has: its name and the epoch. None for a state.
+
+    >>> kept_elsewhere(codec.encode({"store": "states.py:States", "epoch": 3})), kept_elsewhere(codec.encode(5))
+    ({'epoch': 3, 'store': 'states.py:States'}, None)
+    """
+    if state is None or len(state) > LARGEST_STUB:
+        return None
+    with suppress(CodecError):
+        found = codec.decode(state)
+        if isinstance(found, dict) and found.keys() == set(STUB):
+            return found
+    return None
+
+
 def load_store(config: CustomStore, base_dir: Path) -> CheckpointStore:
     """Return the store named in `checkpoint: {custom: ...}`. Raises ProgramImportError."""
-    made: CheckpointStore = load_connector(config.ref, config.args, base_dir, role=ROLE, needs=METHODS)
+    made: CheckpointStore = load_connector(
+        config.ref, config.args, base_dir, role=ROLE, protocol=CheckpointStore
+    )
     return made

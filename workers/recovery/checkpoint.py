@@ -8,6 +8,7 @@ older one is used; outputs of events below the record's positions are then compu
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -134,12 +135,14 @@ class CheckpointStore(Protocol):
       checkpoint or the one that was being committed, whole.
     """
 
+    @abstractmethod
     def begin(self) -> ResumePoint:
         """Begin a generation: fence older ones, publish the files of an interrupted commit, and find the newest whole state.
 
         A user's store has no files to publish: `Checkpoint.files` is empty. Raises CheckpointRefusedError (exit 6) if the checkpoints are of another program or version, or nothing valid is left.
         """
 
+    @abstractmethod
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make the next epoch durable, give its files their final names, and remove states that need not be kept any longer.
 
@@ -147,6 +150,7 @@ class CheckpointStore(Protocol):
         may go on and try again with the next epoch. Raises FencedError if a newer generation has begun.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Let other runs open the store."""
 

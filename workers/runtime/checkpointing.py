@@ -139,7 +139,7 @@ class Checkpointing:
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError as error:
-            self._says(f"cannot commit epoch {checkpoint.epoch}: {error.problem}")
+            self._says(f"cannot commit epoch {checkpoint.epoch}: {error.facts.get('problem', error)}")
             self.commits.add(failed=1)
             self._coordinator.failed(checkpoint)
             self._stop.not_saved()

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dgs.errors import DgsError, InternalError, OutputUnwritableError
+from dgs.errors import CheckpointRefusedError, DgsError, InternalError, OutputUnwritableError
 from dgs.errors.hidden_values import masked_data
 from dgs.job.schema import CheckpointConfig, SinkConfig
 from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
@@ -26,7 +26,7 @@ from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.checkpoints.saved import RECORDS
 from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint, StagedFile, StagedOutput
-from dgs.workers.sinks.collisions import check_no_collisions, targets
+from dgs.workers.sinks.collisions import check_no_collisions, targets, unshared
 from dgs.workers.sinks.files.leftovers import discard_leftovers, note_run
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
 from dgs.workers.sinks.files.part_file import locked
@@ -106,6 +106,17 @@ def _connected(job: Job, run: str, directory: DirectoryStore) -> CheckpointStore
     )
 
 
+def check_store(job: Job, point: ResumePoint) -> None:
+    """Raise CheckpointRefusedError if a run resumes whose states are in a store of the user's that the job does not name any more."""
+    from dgs.workers.checkpoints.custom_store import kept_elsewhere
+
+    has_store = job.checkpoint is not None and job.checkpoint.custom is not None
+    if not has_store and (found := kept_elsewhere(point.state)) is not None:
+        problem = f"the states of this run are in the store {found['store']}"
+        advice = "Name it under `checkpoint:` as `custom:` again, or begin anew with `--fresh`"
+        raise CheckpointRefusedError(path=job.checkpoint_dir, problem=problem, advice=advice)
+
+
 class RunStores:
     """The stores of a run's checkpoints: `store`, and a durable one for a stop or a move, if the run has a directory for it."""
 
@@ -179,7 +190,7 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
                 path.parent.mkdir(parents=True, exist_ok=True)
             lock = path.with_name(f".{path.name}-{sink.details.table}.lock")
             held.enter_context(locked(lock, of=path))
-        for ref, place in publisher.places:
+        for ref, place in unshared(publisher.places):
             name = hashlib.blake2b(place.encode(), digest_size=16).hexdigest()
             said = place.removeprefix("place ")
             shown = said if said.startswith(ref) else f"{ref} {said}"  # a lake names its kind itself

@@ -32,6 +32,7 @@ from dgs.workers.runtime.store_opening import (
     RunStores,
     check_free_outputs,
     check_outputs,
+    check_store,
     claimed_outputs,
     opened_store,
     places_of,
@@ -282,6 +283,7 @@ def _begun(session: Session, job: Job) -> ResumePoint:
     session.story.begin(point.generation)
     session.story.says(f"begins generation {point.generation} from epoch {point.epoch}")
     if job.resumes and not session.has_begun:
+        check_store(job, point)
         check_outputs(job, point)
     session.has_begun = True
     _clean(job, point)

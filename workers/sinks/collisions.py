@@ -43,7 +43,7 @@ class SharedOutputError(InvalidError):
 
     code = "DGS316"
     template = "two sinks of the plan, {kinds}, write to the same {path}"
-    fix = "Leave one out, or name another place in its `path`"
+    fix = "Leave one out, or name another place in its `path` or `args`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,20 @@ def check_no_collisions(found: Sequence[Target], streams: Iterable[StreamConfig]
                     raise OutputIsInputError(
                         kind=target.kind, path=target.path, stream=stream.id, source=source
                     )
+
+
+def unshared(places: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the names of the job's own sinks with their places. Raises SharedOutputError if two are one place.
+
+    >>> unshared([("a.py:A", "place t"), ("b.py:B", "place u")])
+    [('a.py:A', 'place t'), ('b.py:B', 'place u')]
+    """
+    found: dict[str, str] = {}
+    for ref, place in places:
+        if place in found:
+            raise SharedOutputError(kinds=f"{found[place]!r} and {ref!r}", path=place)
+        found[place] = ref
+    return [(ref, place) for place, ref in found.items()]
 
 
 def _read_by(stream: StreamConfig) -> Iterator[str]:

@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -94,7 +94,10 @@ class Sink(Protocol):
 
     @abstractmethod
     def write(self, batch: OutputBatch, epoch: int) -> None:
-        """Take outputs of an epoch. `batch.to_list()` gives the values, `batch.tag_list()` the tags of their events."""
+        """Take outputs of an epoch. `batch.to_list()` gives the values, `batch.tag_list()` the tags of their events.
+
+        The list is the sink's own. The values in it are not: other sinks get the same ones, so they must not be changed.
+        """
 
     @abstractmethod
     def stage(self, epoch: int) -> Any:
@@ -172,6 +175,8 @@ class ConnectedSink:
         if not len(batch):
             return
         self._rows[epoch] += len(batch)
+        if isinstance(batch.values, list):  # which the sink may sort or empty, and other sinks have, too
+            batch = replace(batch, values=list(batch.values))
         with self._calling("write", f"for {len(batch)} outputs of stream {batch.stream!r}"):
             self._sink.write(batch, epoch)
 
@@ -208,5 +213,5 @@ class ConnectedSink:
 
 def connected_sink(ref: str, args: Mapping[str, Any], base_dir: Path, *, program: str) -> ConnectedSink:
     """Return the sink named in a section `custom`. Raises ProgramImportError."""
-    made = load_connector(ref, args, base_dir, role=ROLE, needs=Sink.__abstractmethods__)
+    made = load_connector(ref, args, base_dir, role=ROLE, protocol=Sink)
     return ConnectedSink(made, ref=ref, args=args, program=program)

@@ -41,7 +41,9 @@ class Bookmarks:
         self.all = [Bookmark(*mark) for mark in known]
 
     def add(self, mark: Bookmark) -> None:
-        """Append a bookmark. If there are too many, drop the older one whose loss costs least."""
+        """Append a bookmark; one at the same row is of no more use. If there are too many, drop the older one whose loss costs least."""
+        if self.all and self.all[-1].row == mark.row:
+            self.all.pop()
         self.all.append(mark)
         if len(self.all) > MOST:
             rows = [known.row for known in self.all]

@@ -101,7 +101,8 @@ class ConnectedSource:
     def __init__(self, source: Any, *, ref: str, stream: str, program: str) -> None:
         self._source, self.ref, self.stream = source, ref, stream
         self._program = program
-        self.is_live = bool(getattr(source, "is_live", False))
+        with self._calling("is_live"):
+            self.is_live = bool(getattr(source, "is_live", False))
 
     def pieces(self, after: bytes | None) -> Iterator[Packed]:
         """Yield the rows after a position, in pieces, each with the position after it. Raises UserCodeError."""
@@ -170,9 +171,7 @@ def _owned(rows: Any) -> Any:
 def connected(config: StreamConfig, context: SourceContext) -> ConnectedSource:
     """Return the source named in the section `custom` of a stream. Raises ProgramImportError."""
     details = config.source.details
-    made = load_connector(
-        details.ref, details.args, context.base_dir, role=ROLE, needs=Source.__abstractmethods__
-    )
+    made = load_connector(details.ref, details.args, context.base_dir, role=ROLE, protocol=Source)
     return ConnectedSource(made, ref=details.ref, stream=config.id, program=context.program.name)
 
 

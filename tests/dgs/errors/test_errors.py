@@ -82,6 +82,11 @@ def test_every_class_says_what_it_is_for():
     assert all(c.__doc__ for c in CLASSES)
 
 
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls.__init__ is DgsError.__init__])
+def test_the_sentence_of_an_error_that_lacks_facts_has_question_marks(cls):
+    assert str(cls())
+
+
 def test_a_fact_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError):
         OutOfOrderError(stream="s", row=1, ts=1, previous=2).colour  # noqa: B018

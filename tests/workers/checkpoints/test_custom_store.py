@@ -1,6 +1,8 @@
 """A user's store over the directory of a run: together they keep the laws, also when a commit is interrupted between the two."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +15,7 @@ from dgs.workers.checkpoints.custom_store import ConnectedStore
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.recovery.positions import Positions
+from dgs.workers.runtime import store_opening
 from tests.dgs.testing.test_store_laws import Files
 from tests.programs import Counters
 
@@ -39,6 +42,15 @@ def connected(folder: Path, *, run: str = "one", theirs=Files, version: int = 1,
         base=folder,
         migrate=migrate,
     )
+
+
+WRONG_POINTS = [
+    ({"state": b"\xff"}, r"returned the state b'\\xff', which `commit` did not get"),
+    ({"state": "text"}, "returned the state 'text'"),
+    ({"state": codec.encode(5)}, "returned the state b'\\\\x05'"),
+    ({"epoch": "3"}, "a ResumePoint whose `epoch` is '3'"),
+    ({"positions": None}, "a ResumePoint whose `positions` is None"),
+]
 
 
 def committed(folder: Path, state=7, **options) -> None:
@@ -84,6 +96,27 @@ def test_store_that_has_lost_a_committed_state_is_refused(tmp_path):
         connected(tmp_path).begin()
 
 
+def test_run_that_has_kept_its_states_itself_takes_no_store(tmp_path):
+    store = connected(tmp_path)
+    store._directory.begin()
+    store._directory.commit(Checkpoint(1, codec.encode({"store": 1, "epoch": 1, "more": 2}), Positions()))
+    with pytest.raises(CheckpointRefusedError, match="has kept its states in its directory so far"):
+        store.begin()
+    store.close()
+
+
+def test_run_whose_states_are_in_a_store_does_not_go_on_without_it(tmp_path):
+    committed(tmp_path)
+    store = connected(tmp_path)
+    job = SimpleNamespace(checkpoint=None, checkpoint_dir=tmp_path)
+    with pytest.raises(
+        CheckpointRefusedError, match=r"the states of this run are in the store files\.py:Files"
+    ):
+        store_opening.check_store(job, store._directory.begin())
+    store_opening.check_store(job, replace(store.begin(), state=codec.encode({"store": 1})))
+    store.close()
+
+
 def test_state_of_an_older_version_is_migrated(tmp_path):
     committed(tmp_path)
     point = connected(tmp_path, version=2, migrate=lambda state, version: (state, version)).begin()
@@ -104,3 +137,17 @@ def test_exceptions_and_wrong_results_of_the_store_name_it(tmp_path):
 
     with pytest.raises(UserCodeError, match=r"files.py:Files.commit of program Counters raised OSError"):
         committed(tmp_path, run="two", theirs=Failing)
+
+
+def test_points_that_no_commit_has_made_are_named(tmp_path):
+    class OfAnother(Files):
+        def begin(self):
+            return replace(super().begin(), **self.instead)
+
+    committed(tmp_path)
+    for instead, problem in WRONG_POINTS:
+        OfAnother.instead = instead
+        store = connected(tmp_path, theirs=OfAnother)
+        with pytest.raises(ConnectorError, match=problem):
+            store.begin()
+        store.close()

@@ -106,12 +106,29 @@ def test_staged_parts_are_saved_with_a_checkpoint_wherever_its_project_is(tmp_pa
         ),
         ("from dgs.connectors import Sink\nclass Bad(Sink): ...", "no method `stage` and `write`"),
         ("class Bad:\n    def __init__(self, path): ...\n    write = stage = __init__", "making it with"),
+        (
+            "class Bad:\n    async def write(self, batch, epoch): ...\n    def stage(self, epoch): ...",
+            "in class Bad, `write` is `async`, so a call does nothing: write `def write`",
+        ),
+        (
+            "class Bad:\n    def write(self, batch, epoch): ...\n    def publish(self, staged): yield\n    stage = write",
+            "in class Bad, `publish` has a `yield`, so a call does nothing",
+        ),
     ],
 )
 def test_what_is_no_sink_is_refused(tmp_path, sinks, text, problem):
     (tmp_path / "sinks.py").write_text(text)
     with pytest.raises(ProgramImportError, match=problem):
         Publisher([config("Bad")], tmp_path, program="Sums")
+
+
+def test_sink_that_empties_the_list_of_its_outputs_takes_none_from_others(tmp_path, sinks):
+    (tmp_path / "sinks.py").write_text(
+        "class Bad:\n    def write(self, batch, epoch): batch.to_list().clear()\n    def stage(self, epoch): ..."
+    )
+    batch = outputs("x", "y")
+    opened(tmp_path, config("Bad")).write(batch, epoch=1)
+    assert batch.to_list() == ["x", "y"]
 
 
 BAD = "class Bad:\n    def write(self, batch, epoch): {write}\n    def stage(self, epoch): {stage}\n"

@@ -162,6 +162,13 @@ def test_bookmarks_are_few_and_recent_ones_are_all_there():
         assert row - nearest <= (10_001 - row) / 2 + MOST
 
 
+def test_pieces_without_rows_need_no_bookmarks_of_their_own():
+    marks = Bookmarks()
+    for count in range(3 * MOST):
+        marks.add(Bookmark(0, position=b"%d" % count))
+    assert [mark.position for mark in marks.all] == [b"%d" % (3 * MOST - 1)]
+
+
 def test_identity_that_changed_is_refused():
     before = opened(numbers([(1, 1)], name="this"))
     readings(before)
@@ -228,6 +235,10 @@ MISSING = [
         "making it with \\(\\) raised ZeroDivisionError",
     ),
     ("Other = 1", "broken.py has no 'Broken'"),
+    (
+        "class Broken:\n    async def read(self, after): yield\n    def describe(self): ...",
+        "`read` is `async`, so a call does nothing",
+    ),
 ]
 
 
@@ -287,6 +298,16 @@ def test_rows_that_are_none_and_times_that_go_back_are_named(tmp_path):
         readings(written(tmp_path, "    def read(self, after): yield 7, 1"))
     with pytest.raises(OutOfOrderError, match="row 1: timestamp 1 comes after 2"):
         readings(opened(numbers([(2, 1), (1, 1)])))
+
+
+def test_times_that_are_no_row_of_numbers_are_named(tmp_path):
+    for times, problem in (
+        ("np.zeros((2, 2), dtype=int)", "is not a timestamp"),
+        ("np.ma.array([1, 2], mask=[0, 1])", "missing"),
+    ):
+        body = f"    import numpy as np\n    def read(self, after): yield {{'ts': self.np.{times[3:]}}}, 1"
+        with pytest.raises(MalformedRowError, match=problem):
+            readings(written(tmp_path, body))
 
 
 def test_positions_may_be_any_plain_data(tmp_path):

@@ -78,7 +78,9 @@ class Clock:
 
         Only the last time is compared with the reserved one. If the column is not in order, the ordering compares all.
         """
-        if not (isinstance(column, np.ndarray) and column.dtype == np.int64 and self._column == self._plan):
+        if type(column) is not np.ndarray or column.ndim != 1:  # a masked array may have nulls
+            return False
+        if column.dtype != np.int64 or self._column != self._plan:
             return False
         return self.is_calendar is not True and (not len(column) or int(column[-1]) < MAX_TS)
 
