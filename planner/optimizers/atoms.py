@@ -154,8 +154,8 @@ def _of_stream(stream: Stream, hot: dict[str, list[Key]], modulus: int) -> Itera
         listed = {tag.key: rate for tag, rate in stream.rates.items() if tag.kind == kind and tag.key in keys}
         pulled = [key for key in hot.get(kind, ()) if not keys.is_finite and key in keys]
         single = list(dict.fromkeys([*sorted(keys.extra, key=repr), *pulled]))
-        hashed = keys - KeySet.of(single)
-        present = _classes_in(hashed, modulus)
+        hashed = KeySet() if keys.is_finite else keys - KeySet.of(single)
+        present = _classes_in(hashed, modulus) if hashed else []
         unlisted = sum(key not in listed for key in single) + len(present)
         share = stream.other_rate / kinds / unlisted if unlisted else 0.0
         for key in single:
