@@ -87,7 +87,7 @@ def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) 
     if as_codes:
         if len(codes) and int(codes.view(np.uint32).max()) >= len(values):
             raise IndexError(f"codes of {len(values)} tags are from {codes.min()} to {codes.max()}")
-        return spread(list(values), pa.array(codes), len(batch))
+        return spread(list(values), columns.as_arrow(codes), len(batch))
     if (codes == codes[:1]).all():
         return spread([values[int(codes[0])]] if len(codes) else list(values[:1]), None, len(batch))
     return spread(list(values), codes, len(batch))
@@ -135,7 +135,7 @@ def _as_dictionary(values: list[Any], array: Any, codes: pa.Array) -> Any:
             array = pa.array(values, pa.string())
         except UnicodeError:
             return None
-    return pa.DictionaryArray.from_arrays(codes, pa.array(array), safe=False)
+    return pa.DictionaryArray.from_arrays(codes, columns.as_arrow(array), safe=False)
 
 
 def _as_array(values: list[Any], types: set[type]) -> Any:

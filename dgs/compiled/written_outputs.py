@@ -103,7 +103,7 @@ class Written:
         keys = [tag.key for tag in batch.tags]
         if batch.codes is None or len(keys) == 1:
             return spread(keys[:1], None, len(batch))
-        codes = pa.array(batch.codes)  # the loop has used them: they are in range
+        codes = columns.as_arrow(batch.codes)  # the loop has used them: they are in range
         return spread(keys, codes, len(batch))
 
     def _of_arrays(self, of: Type, written: Iterator[Array], count: int) -> Column:

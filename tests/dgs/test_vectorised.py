@@ -1,5 +1,7 @@
 """Building blocks of `update_batch`: columns by tag, runs of one kind, and the fold of `update`."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -105,3 +107,21 @@ def test_one_by_one_folds_update_and_emits_with_rows():
     state = one_by_one(update, 10, events([0, 2, 1]), lambda *given: found.append(given))
     ((values, rows),) = found
     assert (state, values, rows.tolist()) == (13, [(10, 1), (11, 2), (11, 2)], [1, 2, 2])
+
+
+def test_outputs_with_codes_do_not_import_pandas():
+    """Importing it takes a quarter of a second in each process of a run."""
+    script = """
+import sys, numpy as np
+from dgs.model import columns
+from dgs.model.events import EventBatch
+from dgs.model.tags import Tag
+from dgs.vectorised import by_tag
+batch = EventBatch.of("s", rank=0, tags=[Tag("a", 0), Tag("a", 1)], codes=[0, 1, 1], ts=[1, 2, 3])
+column = by_tag(batch, [{"page": 7, "part": 0.5}, {"page": 8, "part": 1.5}], as_codes=True)
+some = columns.take(column, np.array([0, 2]))
+assert columns.to_list(some) == [{"page": 7, "part": 0.5}, {"page": 8, "part": 1.5}], some
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
