@@ -31,7 +31,7 @@ class Costs:
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
     `sources`: reading an event of a file, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
 
-    `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
+    `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: that and decoding, where it crosses hosts.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
     `message`: sending and receiving a frame between two hosts; `byte`: each byte of it; `hop`: its time in transit.
     """
@@ -52,6 +52,7 @@ class Costs:
     fork: float = 0.3e-6
     join: float = 0.3e-6
     state_bytes: float = 100.0
+    encoding: float = 0.0
     synchronisation: float = 25e-6
     window: float = 15e-6
     message: float = 60e-6
@@ -113,6 +114,11 @@ class Costs:
     def column(self, kind: str) -> float | None:
         """Return the seconds of one event in `update_batch`."""
         return self.column_kinds.get(kind, self.columns)
+
+    @property
+    def state(self) -> float:
+        """The seconds that a state takes which crosses hosts, without its message."""
+        return self.state_bytes * self.byte + self.encoding
 
     def source(self, stream: str) -> float:
         """Return the seconds in which an event of an implementation stream is read from a file, 0 if it is in none.

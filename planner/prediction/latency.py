@@ -110,7 +110,7 @@ def _below(
         for child in node.children:
             work, transit = found[child.id]
             if home[child.id] != home[node.id]:
-                work += 2 * costs.message + costs.state_bytes * costs.byte
+                work += 2 * costs.message + costs.state
                 transit += 2 * costs.hop
             ways.append((work, transit))
         work, transit = max(ways, key=sum)

@@ -154,7 +154,7 @@ class _Model:
 
     def _work(self, node: PlanNode) -> float:
         """Return the seconds that a worker works for the events of one second."""
-        states = self._asks_between(node) * self._costs.state_bytes * self._costs.byte
+        states = self._asks_between(node) * self._costs.state
         sent = self._frames_between(node) * self._costs.message + states
         return sum(self.parts(node)) + sent
 

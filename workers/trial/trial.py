@@ -33,7 +33,7 @@ from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import BatchEmitter, ColumnEmit, OutputBatch
-from dgs.model.program import Program
+from dgs.model.program import ForkJoin, Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.model.user_code import UserCode
@@ -240,22 +240,41 @@ class _Trying:
             yield kind, max(LEAST_COLUMNS, (whole - alone) / (size - 1)) + written, alone
 
     def measure_forks(self) -> None:
-        """Measure the seconds of a fork and of a join."""
+        """Measure the seconds of a fork and of a join of the state so far, and of encoding it."""
         if not self._program.fork_joins():
             return
         pair, nothing = self._program.fork_joins()[0], TagSet.of()
-        forks, joins = [], []
-        for _ in range(REPETITIONS):
-            watch = Stopwatch()
-            left, right = pair.fork(self._state, nothing, nothing)
-            forks.append(watch.seconds())
-            watch = Stopwatch()
-            self._state = pair.join(left, right)
-            joins.append(watch.seconds())
-        self._know(fork=min(forks), join=min(joins))
+        try:
+            taken = _forked(pair, self._state, *self._sides())
+        except RAISED:  # it is for fewer tags
+            taken = _forked(pair, self._state, nothing, nothing)
+        encoding, fork, join = map(min, zip(*taken, strict=True))
+        self._know(encoding=encoding, fork=fork, join=join)
+
+    def _sides(self) -> tuple[TagSet, TagSet]:
+        """Return the tags of the events so far in two halves, by which a program that has keys divides its state."""
+        tags = dict.fromkeys(tag for batch in self._batches for tag in batch.tags)
+        some = [tag for tag in tags if tag.kind not in self._program.accumulating]
+        if self._program.has_derived_fork:
+            return TagSet.of(*some), TagSet.of(*(tags.keys() - some))
+        return TagSet.of(*list(tags)[::2]), TagSet.of(*list(tags)[1::2])
 
     def _know(self, **found: Any) -> None:
         self.costs = replace(self.costs, **found)
+
+
+def _forked(pair: ForkJoin, state: Any, left: TagSet, right: TagSet) -> list[tuple[float, float, float]]:
+    """Return the seconds of encoding and decoding a state, of a fork, and of the join of its parts, of some repetitions."""
+    found = []
+    for _ in range(REPETITIONS):
+        watch = Stopwatch()
+        whole = codec.decode(codec.encode(state))
+        encoded = watch.seconds()
+        parts = pair.fork(whole, left, right)
+        forked = watch.seconds()
+        pair.join(*parts)
+        found.append((encoded, forked - encoded, watch.seconds() - forked))
+    return found
 
 
 def _emit(values: Any) -> Callable[[Any], None]:

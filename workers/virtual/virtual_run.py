@@ -23,7 +23,15 @@ from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.messages import Frame, Frontiers, JoinAnswer, JoinRequest, Message, Snapshot
+from dgs.workers.protocol.messages import (
+    ForkedState,
+    Frame,
+    Frontiers,
+    JoinAnswer,
+    JoinRequest,
+    Message,
+    Snapshot,
+)
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.transport.frames import encoded
 from dgs.workers.virtual.drawn import NANOSECONDS
@@ -183,7 +191,9 @@ class VirtualRun:
         """Return the seconds that a frame takes at each of its ends; frontiers alone are free, as there are more here than in a run."""
         if all(isinstance(message, Frontiers) for _, message in frame.messages):
             return 0.0
-        return (self._setting.costs.message + size * self._setting.costs.byte) / 2
+        costs = self._setting.costs
+        states = sum(isinstance(message, (ForkedState, JoinAnswer)) for _, message in frame.messages)
+        return (costs.message + size * costs.byte + states * costs.encoding) / 2
 
     def _read(self, one: _Running, at: float) -> bool:
         """Read from one source, or from all that have come further by a time. Return whether anything was read."""

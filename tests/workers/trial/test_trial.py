@@ -181,3 +181,49 @@ def test_a_program_that_emits_columns_is_tried():
     found = trial(Columns(), [numbers(200)], ["jsonl"])
     assert found.problem is None
     assert found.costs.kinds.keys() == {"n"}
+
+
+def test_forks_are_tried_with_the_tags_of_the_events_on_a_state_that_keeps_its_keys():
+    sizes = []
+
+    class Counting(Program):
+        def init(self):
+            return {}
+
+        def update(self, state, event, emit):
+            return {**state, event.tag.key: event.payload}
+
+        def fork(self, state, left, right):
+            sides = [
+                {key: one for key, one in state.items() if Tag("n", key) in side} for side in (left, right)
+            ]
+            sizes.append([len(side) for side in sides])
+            return tuple(sides)
+
+        def join(self, left, right):
+            return {**left, **right}
+
+    tags = [Tag("n", key) for key in range(100)]
+    batch = EventBatch.of(
+        "s", rank=0, tags=tags, ts=range(500), payload=list(range(500)), codes=list(range(100)) * 5
+    )
+    costs = trial(Counting(), [batch]).costs
+    assert sizes
+    assert all(side == [50, 50] for side in sizes)
+    assert costs.encoding > 0
+    assert costs.fork > costs.join
+
+
+def test_a_fork_that_takes_no_such_tags_is_tried_without():
+    class Choosy(Summing):
+        def fork(self, state, left, right):
+            if left or right:
+                raise ValueError("not these")
+            return state, 0
+
+        def join(self, left, right):
+            return left + right
+
+    found = trial(Choosy(), [numbers(200)])
+    assert found.problem is None
+    assert found.costs.fork != TYPICAL.fork
