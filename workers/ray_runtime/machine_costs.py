@@ -1,7 +1,7 @@
 """The costs of this machine: what a synchronisation takes here, measured with a small job of our own in this process.
 
-The typical seconds of all of our code are scaled by it. What a message needs in transit (`hop`), and what a byte costs, stay
-constants: measuring them needs the other hosts.
+The typical seconds of all of our code are scaled by it. What a message needs in transit (`hop`) stays a constant: measuring it needs
+the other hosts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,19 @@ from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import run_local
 
-SCALED = ("stretch", "call", "merge", "read", "split", "piece", "synchronisation", "window", "message")
-"""The costs of our own code."""
+SCALED = (
+    "stretch",
+    "call",
+    "merge",
+    "read",
+    "split",
+    "piece",
+    "synchronisation",
+    "window",
+    "message",
+    "byte",
+)
+"""The costs of our own code, also of a byte, which is copied at both ends."""
 
 CHILDREN = 2
 SHORT, LONG = 50, 200
