@@ -253,12 +253,12 @@ class _Model:
     def _frames_between(self, node: PlanNode) -> float:
         """Return the frames with states per second between a worker and its children on other hosts.
 
-        The partial states of all windows in one round, and in one reading of a source, travel together.
+        The partial states of all windows in one round, and in one reading of the child's sources, travel together.
         """
-        readings = sum(self._traffic[one.id].rate for one in node.walk()) / BATCH_EVENTS
         asks, frames = self._traffic[node.id].asks, 0.0
         for child in node.children:
             if self._home[child.id] != self._home[node.id]:
+                readings = sum(self._traffic[one.id].rate for one in child.walk()) / BATCH_EVENTS
                 rounds = min(asks, max(readings, self._traffic[node.id].rounds))
                 frames += rounds if self._traffic[child.id].accumulates else 2 * asks
         return frames

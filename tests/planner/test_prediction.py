@@ -171,7 +171,7 @@ def test_choice_is_never_predicted_to_be_slower_than_one_worker(instance, hosts,
     instances(),
     st.integers(1, 3),
     st.integers(0, 1000),
-    st.sampled_from(["update", "hop", "join", "message"]),
+    st.sampled_from(["update", "hop", "join", "message", "window", "synchronisation", "piece", "byte"]),
 )
 def test_a_faster_machine_is_never_predicted_to_be_slower(instance, hosts, seed, cost):
     program, topology, made = with_random_plan(instance, hosts, seed)
@@ -200,16 +200,27 @@ def test_one_worker_that_folds_whole_windows_is_not_slowed_by_their_number():
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.integers(1, 4), st.floats(0.001, 50), st.floats(0.1, 1))
-def test_rarer_barriers_are_never_predicted_to_be_slower_per_value(values, hosts, barriers, factor):
+@given(
+    st.sampled_from([Window(), Sums(), without_batches(Sums())]),
+    st.tuples(st.sampled_from(["greedy", "random"]), st.integers(0, 99)),
+    st.tuples(st.integers(1, 6), st.integers(1, 4)),
+    st.floats(0.001, 50),
+    st.floats(0.1, 1),
+)
+def test_rarer_barriers_are_never_predicted_to_be_slower_per_value(
+    program, optimizer, extent, barriers, factor
+):
+    (name, seed), (values, hosts) = optimizer, extent
+    common = windows(values)
+    made = plan(program, on(common, hosts), name=name, seed=seed, max_leaves=4)
+
     def seconds_per_value(rate):
         streams = [
             replace(stream, other_rate=rate) if stream.id == "b" else stream
             for stream in windows(values).streams
         ]
         topology = on(Topology(streams), hosts)
-        made = plan(Window(), topology, name="greedy", max_leaves=4)
-        return (rate + 100.0 * values) / Predictor(Window(), topology, TYPICAL).predict(made).throughput
+        return (rate + 100.0 * values) / Predictor(program, topology, TYPICAL).predict(made).throughput
 
     assert seconds_per_value(barriers * factor) <= seconds_per_value(barriers) * SLACK
 
