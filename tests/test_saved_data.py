@@ -24,7 +24,7 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.checkpoints.saved import Committed, Manifest
 from dgs.workers.event_log import LogReader
 from dgs.workers.recovery.checkpoint import Checkpoint, Record, StagedFile
-from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.recovery.positions import Layer, Part, Positions
 
 SAVED = Path(__file__).parent / "golden" / "saved"

@@ -1,7 +1,7 @@
 """The paper's section 2 as types: tags, order, events, dependence, programs. Read in this order.
 
 - `tags`: kinds, tags, implementation tags; `key_sets`, `tag_sets`, `impl_tags`: sets of them, finite or not.
-- `order`: the total order of events, by (ts, rank, seq); `row_numbers`, `columns`: its numbers and payloads as columns.
+- `order`: the total order of events, by (ts, rank, seq); `columns`: its numbers and payloads as columns.
 - `events`: one event, and batches of events; `outputs`: batches of outputs, with ids that identify repeats.
 - `dependence`: the relation of tags that depend on each other.
 - `program`: the user's program: `init`, `update`, `fork`, `join`. `declarations`: the check of its kinds, relation and methods.

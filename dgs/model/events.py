@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dgs.model import columns
-from dgs.model.columns import Column
+from dgs.model.columns import Column, RowNumbers
 from dgs.model.order import OrderKey
-from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
 
 __all__ = ["Codes", "Event", "EventBatch", "Int64s", "declared_stream"]

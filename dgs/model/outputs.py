@@ -20,9 +20,8 @@ import numpy as np
 from dgs import codec
 from dgs.errors import ProgramError
 from dgs.model import columns
-from dgs.model.columns import Column
+from dgs.model.columns import Column, RowNumbers
 from dgs.model.events import Codes, EventBatch, Int64s
-from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Kind, Tag
 
 _FIRST = np.zeros(1, dtype=np.int64)

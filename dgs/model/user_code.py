@@ -26,10 +26,10 @@ from dgs import codec
 from dgs.errors import CodecError, DgsError, NoStateError, UserCodeError
 from dgs.errors.hidden_values import masked
 from dgs.errors.raised import RAISED, is_ours, summary, user_trace
+from dgs.model.columns import ROWS_APART
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
-from dgs.model.row_numbers import ROWS_APART
 
 Result = TypeVar("Result")
 

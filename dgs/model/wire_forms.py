@@ -19,12 +19,12 @@ from dgs.codec.arrays import viewed
 from dgs.codec.forms import Form
 from dgs.errors import CodecError
 from dgs.model import columns
+from dgs.model.columns import RowNumbers
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.key_sets import KeySet
 from dgs.model.order import Heartbeat, OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.model.row_numbers import RowNumbers
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import ImplTag, Kind, Tag
 

@@ -1,7 +1,7 @@
 """Tests of programs as the runtime is tested, in one line of pytest: random plans, crashes, failing disks and networks.
 
 `check_source` (`source_laws`), `check_sink` (`sink_laws`) and `check_store` (`store_laws`) test your own connectors, also with a
-crash at every line of a commit (`line_crashes`). A broken law raises `LawBroken` (`broken_law`).
+crash at every line of a commit. A broken law raises `LawBroken` (`broken_law`).
 
 >>> from dgs import ALWAYS, Dependence, Program, kind
 >>> VALUE, BARRIER = kind("value"), kind("barrier")

@@ -23,8 +23,7 @@ from dgs.connectors import ConnectorError, Generation
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
-from dgs.testing.broken_law import LawBroken
-from dgs.testing.line_crashes import MOST_LINES, crashes_at
+from dgs.testing.broken_law import MOST_LINES, LawBroken, crashes_at
 from dgs.workers.recovery.checkpoint import StagedPart
 from dgs.workers.sinks.custom_sink import ConnectedSink
 

@@ -30,8 +30,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
-from dgs.testing.broken_law import LawBroken
-from dgs.testing.line_crashes import MOST_LINES, crashes_at
+from dgs.testing.broken_law import MOST_LINES, LawBroken, crashes_at
 from dgs.workers.recovery.positions import Layer, Part, Positions
 
 SIZES = (*(2**power + 1 for power in range(8, 21)), 3 * 2**20)

@@ -56,7 +56,7 @@ from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.event_log import failure, summary
 from dgs.workers.observing.figures import HostFigures, StreamFigures, WorkerFigures
 from dgs.workers.recovery.checkpoint import ResumePoint
-from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment

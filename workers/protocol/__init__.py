@@ -6,7 +6,7 @@
 - `pending`: what is in flight at a worker with children, within its `bounds`. `inner`: the two kinds of such workers.
 - `forking`: forks along a tree.
 - `folding`: folds `update` over events, in whole batches or one by one, and can leave out events that raise.
-- `host`: many workers, and routes for their messages. `edges`: numbered frames. `read_gate`: which source to read next.
+- `host`: many workers, and routes for their messages. `edges`: numbered frames, and which source to read next.
 - `story`: notes of what a host was given and did lately. `story_words`: these notes as sentences.
 
 The rules R1 to R11 are in docs/protocol.md. There is no clock, no randomness and no thread here, so a seed replays. `Mailbox`,

@@ -18,7 +18,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
-from dgs.workers.protocol.edges import Edges, Peer, TickReader
+from dgs.workers.protocol.edges import Edges, Peer, ReadGate, TickReader, always
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.leaf import Leaf
@@ -36,7 +36,6 @@ from dgs.workers.protocol.messages import (
     Skipped,
     Snapshot,
 )
-from dgs.workers.protocol.read_gate import ReadGate, always
 from dgs.workers.protocol.story import Story
 from dgs.workers.protocol.worker import Options, Worker
 

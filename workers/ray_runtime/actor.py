@@ -24,7 +24,7 @@ from dgs.workers.observing.figures import HostFigures
 from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.checkpoint import ResumePoint
-from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine

@@ -3,7 +3,6 @@
 - `positions`: which events a state contains, by stream, split and set of tags: state = fold of the events below its positions;
   and to which split a row of a stream goes, from its number alone.
 - `checkpoint`: a state with its positions, and what a store of checkpoints promises; where a generation begins.
-- `epochs`: which epoch an output belongs to, and the reports of hosts on a closed epoch.
 - `coordinator`: collects the reports of a generation, and says when a checkpoint is complete.
 - `outbox`: outputs that travel in a checkpoint because their sink has not accepted them yet.
 - `stop_request`: a request to stop or to move to another plan, until a generation ends for it.

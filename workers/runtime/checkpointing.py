@@ -14,8 +14,7 @@ from typing import Any
 from dgs.errors import CheckpointFailedError
 from dgs.workers.observing.figures import CheckpointFigures
 from dgs.workers.recovery.checkpoint import Checkpoint
-from dgs.workers.recovery.coordinator import Coordinator
-from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.coordinator import Coordinator, HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs

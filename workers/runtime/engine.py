@@ -24,12 +24,12 @@ from dgs.workers.observing.meter import SINK
 from dgs.workers.protocol.host import Reported
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
-from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources, TagCounts
-from dgs.workers.runtime.observed.host_figures import HostObserver
+from dgs.workers.runtime.observed.gathering import HostObserver
 from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.runtime.stall import Standing, waits_of
 from dgs.workers.sources.live.waiting import SECOND

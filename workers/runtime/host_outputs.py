@@ -19,7 +19,7 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import SinkFigures
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.worker import Worker
-from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.coordinator import Epochs, HostReport
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs

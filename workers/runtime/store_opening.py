@@ -27,11 +27,17 @@ from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.checkpoints.saved import RECORDS
 from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint, StagedFile, StagedOutput
 from dgs.workers.sinks.collisions import check_no_collisions, targets, unshared
-from dgs.workers.sinks.files.leftovers import discard_leftovers, note_run
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
 from dgs.workers.sinks.files.part_file import locked
 from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, output_places, sink_place
-from dgs.workers.sinks.files.publishing import LOCK, claim, remove_earlier, with_digest
+from dgs.workers.sinks.files.publishing import (
+    LOCK,
+    claim,
+    discard_leftovers,
+    note_run,
+    remove_earlier,
+    with_digest,
+)
 from dgs.workers.storage.whole_files import refusing
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from functools import partial
 
 from dgs.errors import CheckpointFailedError, FencedError, OutputUnwritableError
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore
-from dgs.workers.recovery.coordinator import Coordinator
-from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.coordinator import Coordinator, HostReport, RootReport
 from dgs.workers.runtime.checkpointing import MOST_FAILURES
 from dgs.workers.simulated.slowness import COMMIT, Slowness, staging
 from dgs.workers.simulated.world import World

@@ -18,8 +18,7 @@ from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
 from dgs.workers.protocol.story import Story
 from dgs.workers.recovery.checkpoint import CheckpointStore, ResumePoint
-from dgs.workers.recovery.coordinator import Coordinator
-from dgs.workers.recovery.epochs import RootReport
+from dgs.workers.recovery.coordinator import Coordinator, RootReport
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.driver import Driver
 from dgs.workers.simulated.layout import Layout

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from dgs.errors import OutputUnwritableError
+from dgs.model.columns import RowNumbers
 from dgs.model.events import EventBatch
 from dgs.model.order import END, MIN_TS, OrderKey
-from dgs.model.row_numbers import RowNumbers
 from dgs.workers.recovery.positions import Positions, dealt
 from dgs.workers.simulated.faults import HostKilledError
 from dgs.workers.sources.description import Origin

@@ -18,7 +18,7 @@ from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.recovery.checkpoint import ResumePoint
-from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.coordinator import Epochs, HostReport
 from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
 from dgs.workers.simulated.layout import Layout
 from dgs.workers.simulated.slowness import Slowness, sink, staging

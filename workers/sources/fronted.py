@@ -14,10 +14,10 @@ import numpy as np
 from dgs.errors import DgsError, InternalError, ProgramError
 from dgs.errors.raised import RAISED, is_ours
 from dgs.model import columns
+from dgs.model.columns import ROWS_APART, number_of
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.program import RowFront
-from dgs.model.row_numbers import ROWS_APART, number_of
 from dgs.model.tags import Tag
 from dgs.model.user_code import Row, row_error
 from dgs.semantics.skipped_events import UnreadableRow

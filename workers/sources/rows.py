@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 from dgs import codec
 from dgs.errors import CodecError, MalformedRowError
 from dgs.model import columns
-from dgs.model.columns import Column, as_column
+from dgs.model.columns import Column, RowNumbers, as_column
 from dgs.model.events import Codes, Int64s
 from dgs.model.order import MIN_TS
-from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import UnreadableRow

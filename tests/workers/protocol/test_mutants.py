@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dgs.model.order import END, OrderKey
-from dgs.workers.protocol.edges import Edge, Edges
+from dgs.workers.protocol.edges import Edge, Edges, ReadGate
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.inner import Inner
 from dgs.workers.protocol.lanes import Lanes
@@ -18,7 +18,6 @@ from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import EVERYTHING, Effect, Frame, JoinAnswer, JoinRequest, Message, Send
 from dgs.workers.protocol.pending import OwnEvents, Pending, Preparations, Synchronisation
-from dgs.workers.protocol.read_gate import ReadGate
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import Positions

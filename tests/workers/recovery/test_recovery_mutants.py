@@ -21,8 +21,7 @@ from dgs.workers.checkpoints import directory_store
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.protocol.lanes import Router
 from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, resume_point
-from dgs.workers.recovery.coordinator import Coordinator
-from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.coordinator import Coordinator, Epochs, HostReport
 from dgs.workers.recovery.positions import Layer, Positions, Rows
 from dgs.workers.simulated import case
 from dgs.workers.simulated import outputs as simulated_outputs

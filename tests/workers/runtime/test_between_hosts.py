@@ -17,7 +17,7 @@ from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.observing.figures import RunFigures
 from dgs.workers.protocol.messages import Frame, JoinAnswer, Message, Prepared
-from dgs.workers.recovery.epochs import HostReport
+from dgs.workers.recovery.coordinator import HostReport
 from dgs.workers.runtime import deployment
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine

@@ -20,8 +20,7 @@ from dgs.workers.protocol.messages import Effect, EpochClosed, JoinRequest, Snap
 from dgs.workers.protocol.pending import ParentRequests, Synchronisation
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.checkpoint import Checkpoint
-from dgs.workers.recovery.coordinator import Coordinator
-from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.coordinator import Coordinator, Epochs, HostReport
 from dgs.workers.recovery.positions import Layer, Positions, Rows
 from dgs.workers.simulated.outputs import Outputs
 from dgs.workers.simulated.store import KeptStore
