@@ -43,58 +43,82 @@ def drive(deployment: Deployment, session: Session) -> Ended:
             taken.callback(lambda: _note(session, lines.close()))
         with overdue.work(), lines.prints():
             engine = Engine(deployment, 0)
-        return _driven(engine, deployment, session, overdue, lines)
+        session.story.hosts = engine.story
+        return _Drive(engine, deployment, session, overdue, lines).ended()
 
 
 def _note(session: Session, lines: list[ProgramLine]) -> None:
     session.log.says_program(0, lines, is_elsewhere=False)
 
 
-def _driven(
-    engine: Engine, deployment: Deployment, session: Session, overdue: OverdueStop, lines: ProgramLines
-) -> Ended:
-    job, checkpoints = deployment.job, session.checkpointing(deployment)
-    session.story.hosts = engine.story
-    watchdog = Watchdog(
-        after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
-    )
-    started = reported = process.now()
-    request = None
-    try:
-        while not checkpoints.is_over and request is None:
-            request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
-            reads = session.may_read(is_stopping=checkpoints.is_stopping)
-            with overdue.work(), lines.prints():
-                is_busy = engine.step(reads=reads, between=overdue.check)
-            _note(session, lines.take())
-            if not is_busy:
-                if reads and engine.idle_seconds is None and not checkpoints.is_stopping:
-                    raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
-                time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY) if reads else READER_SECONDS)
-            session.caller_outputs.write(engine.take_outputs())
-            checkpoints.take_reports(engine.take_reports())
-            if process.now() - reported > PROGRESS_EVERY:
-                reported = process.now()
-                events, outputs = engine.counts
-                if (news := engine.figures_if_due()) is not None:
-                    session.observer.take(news)
-                session.observer.show_if_due(is_stopping=checkpoints.is_stopping)
-                session.replanning.look(lambda: [engine.take_counts()])
-                if watchdog.is_due(events + outputs, now=time.monotonic()):
-                    watchdog.say(
-                        sentence([engine.standing()], unit=job.unit)
-                        if reads
-                        else session.caller_outputs.waiting
-                    )
-                    session.story.write()
-        seconds = process.now() - started
-        session.replanning.end(lambda: [engine.take_counts()])
-    finally:
-        _close(engine, session, lines, is_over=checkpoints.is_over)
-    figures = session.observer.generation(
-        [engine.figures()], checkpoints.last, seconds=seconds, started=started, waited=watchdog.sentences
-    )
-    return Ended(None if engine.final is None else engine.final.state, figures, request)
+class _Drive:
+    """The only host of a run at work: it steps, passes on what comes out, and tells now and then how far it is."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        deployment: Deployment,
+        session: Session,
+        overdue: OverdueStop,
+        lines: ProgramLines,
+    ) -> None:
+        self._engine, self._session, self._overdue, self._lines = engine, session, overdue, lines
+        self._checkpoints = session.checkpointing(deployment)
+        self._unit = deployment.job.unit
+        after = deployment.job.runtime.stall_after / SECOND
+        self._watchdog = Watchdog(after=after, now=time.monotonic(), notify=session.caller.notify)
+        self._reported = process.now()
+
+    def ended(self) -> Ended:
+        """Work until the generation ends."""
+        engine, session, checkpoints = self._engine, self._session, self._checkpoints
+        started = self._reported
+        request = None
+        try:
+            while not checkpoints.is_over and request is None:
+                request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
+                self._step(reads=session.may_read(is_stopping=checkpoints.is_stopping))
+            seconds = process.now() - started
+            session.replanning.end(lambda: [engine.take_counts()])
+        finally:
+            _close(engine, session, self._lines, is_over=checkpoints.is_over)
+        figures = session.observer.generation(
+            [engine.figures()],
+            checkpoints.last,
+            seconds=seconds,
+            started=started,
+            waited=self._watchdog.sentences,
+        )
+        return Ended(None if engine.final is None else engine.final.state, figures, request)
+
+    def _step(self, *, reads: bool) -> None:
+        engine, session = self._engine, self._session
+        with self._overdue.work(), self._lines.prints():
+            is_busy = engine.step(reads=reads, between=self._overdue.check)
+        _note(session, self._lines.take())
+        if not is_busy:
+            if reads and engine.idle_seconds is None and not self._checkpoints.is_stopping:
+                raise StalledError(reason=self._standing())
+            time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY) if reads else READER_SECONDS)
+        session.caller_outputs.write(engine.take_outputs())
+        self._checkpoints.take_reports(engine.take_reports())
+        if process.now() - self._reported > PROGRESS_EVERY:
+            self._reported = process.now()
+            self._report(reads=reads)
+
+    def _report(self, *, reads: bool) -> None:
+        """Show how far the run is, and say what it waits for if nothing has moved for long."""
+        engine, session = self._engine, self._session
+        if (news := engine.figures_if_due()) is not None:
+            session.observer.take(news)
+        session.observer.show_if_due(is_stopping=self._checkpoints.is_stopping)
+        session.replanning.look(lambda: [engine.take_counts()])
+        if self._watchdog.is_due(sum(engine.counts), now=time.monotonic()):
+            self._watchdog.say(self._standing() if reads else session.caller_outputs.waiting)
+            session.story.write()
+
+    def _standing(self) -> str:
+        return sentence([self._engine.standing()], unit=self._unit)
 
 
 def _close(engine: Engine, session: Session, lines: ProgramLines, *, is_over: bool) -> None:
