@@ -282,7 +282,7 @@ def _reason_to_keep(one: Listed, found: Sequence[Listed], *, unfinished: bool) -
 
 def _strange(directory: Path) -> str | None:
     """Return why a directory may not be removed, None if runs have made all that is in it."""
-    from dgs.api.own_files import strangers
+    from dgs.api.known_runs import strangers
 
     try:
         found = strangers(directory)

@@ -3,7 +3,7 @@
 The rules: structure, V1 (state types, forks), V2 (workers side by side own independent, disjoint tags) and coverage (every
 implementation tag has exactly one owner). All violations are reported, not only the first.
 
-`rules` finds violations; `violations` says them in words.
+`rules` finds violations, and says them in words.
 
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
@@ -26,12 +26,13 @@ from dgs.model.program import Program
 from dgs.planner.plan import Plan
 from dgs.planner.topology import Topology
 from dgs.planner.validity.rules import (
+    Violation,
     coverage_violations,
     independence_violations,
+    listing,
     structure_violations,
     typing_violations,
 )
-from dgs.planner.validity.violations import Violation, listing
 
 __all__ = ["Violation", "check", "violations"]
 

@@ -13,13 +13,46 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from dgs.model.dependence import Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet, union_of
 from dgs.planner.plan import ForkStep, Plan, PlanNode
-from dgs.planner.validity.violations import Violation
+
+SHOWN = 50
+"""Most violations that a listing spells out."""
+
+RuleName = Literal["V1", "V2", "coverage", "structure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that a plan breaks: of Definition 3.2 (`V1`, `V2`), coverage or structure.
+
+    >>> print(Violation("V1", ("w1",), (), "it has state type 'sum', which the program does not have", "Use one of: state"))
+    V1 at w1: it has state type 'sum', which the program does not have. Use one of: state
+    """
+
+    rule: RuleName
+    nodes: tuple[str, ...]
+    tags: tuple[str, ...]
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        where = f" at {', '.join(self.nodes)}" if self.nodes else ""
+        return f"{self.rule}{where}: {self.message}. {self.fix}"
+
+
+def listing(violations: Sequence[Violation]) -> str:
+    """Return the violations, one per line; of very many the first ones and the number of the rest."""
+    lines = [f"  {violation}" for violation in violations[:SHOWN]]
+    if len(violations) > SHOWN:
+        lines.append(f"  ... and {len(violations) - SHOWN} more")
+    return "\n".join(lines)
+
 
 LIMIT = 1000
 """Most violations found before the search stops."""

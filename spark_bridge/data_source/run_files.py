@@ -31,8 +31,7 @@ from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, SinkConfig
 from dgs.spark_bridge.data_source.pushdown import Condition, matching, row_groups
 from dgs.workers.checkpoints.directory import CheckpointDirectory
-from dgs.workers.checkpoints.file_paths import located
-from dgs.workers.checkpoints.saved import Committed
+from dgs.workers.checkpoints.saved import Committed, located
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.places import FILE_KINDS, Place, sink_place
 from dgs.workers.sinks.formats.arrow_tables import table_of, text_of

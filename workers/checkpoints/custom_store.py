@@ -20,7 +20,7 @@ from dgs.model.identity import Migrate
 from dgs.model.program import Program
 from dgs.model.user_code import calling, shown
 from dgs.workers.checkpoints.directory_store import DirectoryStore
-from dgs.workers.checkpoints.file_paths import located, relative
+from dgs.workers.checkpoints.saved import located, relative
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint, resume_point
 from dgs.workers.recovery.positions import Positions
 

@@ -40,14 +40,15 @@ from dgs.errors import (
 from dgs.errors.hidden_values import masked
 from dgs.model.identity import Migrate, ProgramIdentity
 from dgs.workers.checkpoints.directory import NOT_COMMITTED, CheckpointDirectory, said
-from dgs.workers.checkpoints.file_paths import located, relative
 from dgs.workers.checkpoints.saved import (
     RECORDS,
     Committed,
     Saved,
     epoch_of,
+    located,
     pack_record,
     pack_state,
+    relative,
     state_name,
 )
 from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, StagedOutput, resume_point

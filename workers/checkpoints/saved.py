@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,7 @@ from dgs import codec
 from dgs.errors import CorruptFileError
 from dgs.model.identity import ProgramIdentity
 from dgs.model.order import OrderKey
-from dgs.workers.recovery.checkpoint import Checkpoint, Record
+from dgs.workers.recovery.checkpoint import Checkpoint, Record, StagedFile, StagedOutput
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.storage.disk import Disk
 from dgs.workers.storage.sealed_file import RECORD, STATE, digest_of, pack, unpack
@@ -147,3 +147,38 @@ for _part in (Manifest, Committed):
     codec.register(
         _part, name=f"dgs.{_part.__name__}", formerly=f"workers.checkpoints.saved.{_part.__name__}"
     )
+
+
+def relative(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOutput, ...]:
+    """Return files with the paths to save: relative to `base`, the directory of the plan file, if they are below it. None changes nothing.
+
+    So a project can be moved or copied with its run directories and go on there.
+
+    >>> saved = relative((StagedFile("/project/out/a.partial", "/project/out/a", 3, "", 1),), Path("/project"))
+    >>> saved[0].path, located(saved, Path("/copy"))[0].final
+    ('out/a.partial', '/copy/out/a')
+    """
+    if base is None:
+        return tuple(files)
+    return tuple(
+        replace(file, path=_below(file.path, base), final=_below(file.final, base))
+        if isinstance(file, StagedFile)
+        else file
+        for file in files
+    )
+
+
+def located(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOutput, ...]:
+    """Return saved files with their current absolute paths. Law: `located(relative(files, b), b) == files`."""
+    if base is None:
+        return tuple(files)
+    return tuple(
+        replace(file, path=str(base / file.path), final=str(base / file.final))
+        if isinstance(file, StagedFile)
+        else file
+        for file in files
+    )
+
+
+def _below(path: str, base: Path) -> str:
+    return str(Path(path).relative_to(base)) if Path(path).is_relative_to(base) else path

@@ -22,7 +22,7 @@ from dgs.workers.recovery.positions import Positions
 class StagedFile:
     """A file of outputs that is durable under `path` and gets its `final` name when its epoch is committed.
 
-    Paths are absolute; for saved ones see `file_paths`. `digest`: BLAKE2b-256 of the content, hexadecimal. `rows`: outputs in it.
+    Paths are absolute; for saved ones see `relative` in `workers.checkpoints.saved`. `digest`: BLAKE2b-256 of the content, hexadecimal. `rows`: outputs in it.
     """
 
     path: str

@@ -8,13 +8,12 @@ from typing import Literal
 
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig
-from dgs.workers.sinks.contract import HostSink
+from dgs.workers.sinks.contract import CallableSink, HostSink, NoneSink
 from dgs.workers.sinks.custom_sink import Generation, connected_sink
 from dgs.workers.sinks.files.places import CONNECTED, PartNames, sink_place
 from dgs.workers.sinks.files.table_sinks import csv_sink, jsonl_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.formats.identified import IdentifiedOutputs
 from dgs.workers.sinks.publisher import connected, connected_by
-from dgs.workers.sinks.simple_sinks import CallableSink, NoneSink
 
 CENTRAL = ("memory", "stdout")
 """Kinds of sinks in the caller's process instead of the hosts."""

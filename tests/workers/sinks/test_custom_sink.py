@@ -9,7 +9,7 @@ from dgs.errors import ConnectorError, ProgramImportError, UserCodeError
 from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
-from dgs.workers.checkpoints.file_paths import located, relative
+from dgs.workers.checkpoints.saved import located, relative
 from dgs.workers.recovery.checkpoint import Checkpoint, StagedPart
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.sinks import open_sink
