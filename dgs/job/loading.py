@@ -185,11 +185,16 @@ def load_callable(ref: str, base_dir: Path) -> Any:
     return found
 
 
-def load_function(ref: str, base_dir: Path) -> Callable[..., Any]:
-    """Return the function that `ref` names, as `load_callable` does. Raises ProgramImportError, also for other objects."""
+def load_function(ref: str, base_dir: Path, *, may_yield: bool = False) -> Callable[..., Any]:
+    """Return the function that `ref` names, as `load_callable` does.
+
+    Raises ProgramImportError, also for other objects and for functions whose call does nothing yet. `may_yield`: it gives items.
+    """
     found = load_callable(ref, base_dir)
     if not callable(found):
         raise _failure(ref, f"it is not a function but {type(found).__name__}")
+    if not may_yield and (problem := idle_call(ref.rpartition(":")[2], found)):
+        raise _failure(ref, problem)
     return found  # type: ignore[no-any-return]
 
 

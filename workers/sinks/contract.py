@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dgs.model.outputs import OutputBatch
@@ -40,6 +40,11 @@ class HostSink(Protocol):
 
     def abort(self) -> None:
         """Close the sink after a failure. Outputs that are not committed stay, marked as incomplete (`.partial`)."""
+
+
+def with_own_list(batch: OutputBatch) -> OutputBatch:
+    """Return outputs for user code, which may sort or empty the list of the values: other sinks have them, too."""
+    return replace(batch, values=list(batch.values)) if isinstance(batch.values, list) else batch
 
 
 class AroundSink:
@@ -111,4 +116,4 @@ class CallableSink(Delivered):
             return
         where = f"as a sink, for {len(batch)} outputs of stream {batch.stream!r}"
         with calling(self._ref, program=self._program, where=lambda: where):
-            self._function(batch, **self._arguments)
+            self._function(with_own_list(batch), **self._arguments)

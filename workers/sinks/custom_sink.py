@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import calling, packed
 from dgs.workers.recovery.checkpoint import StagedPart
 from dgs.workers.recovery.positions import declared
-from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.contract import Staged, with_own_list
 
 ROLE = "sink"
 
@@ -175,10 +175,8 @@ class ConnectedSink:
         if not len(batch):
             return
         self._rows[epoch] += len(batch)
-        if isinstance(batch.values, list):  # which the sink may sort or empty, and other sinks have, too
-            batch = replace(batch, values=list(batch.values))
         with self._calling("write", f"for {len(batch)} outputs of stream {batch.stream!r}"):
-            self._sink.write(batch, epoch)
+            self._sink.write(with_own_list(batch), epoch)
 
     def stage(self, epoch: int) -> Staged:
         """Let the sink make an epoch durable."""

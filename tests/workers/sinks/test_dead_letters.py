@@ -92,6 +92,10 @@ def post(batch, to):
     seen.append((to, batch.seq.tolist(), batch.to_list()))
 def fail(batch):
     raise RuntimeError("the mail is down")
+async def late(batch): ...
+def lazy(batch): yield
+def empties(batch):
+    batch.to_list().clear()
 number = 5
 """
 
@@ -116,6 +120,12 @@ def test_function_is_called_with_every_batch_at_once(tmp_path):
     one.close()
 
 
+def test_function_that_empties_its_list_takes_no_outputs_from_other_sinks(tmp_path):
+    outputs = batch("x", "y")
+    sink(tmp_path, "send.py:empties").write(outputs, 1)
+    assert outputs.to_list() == ["x", "y"]
+
+
 def test_function_that_raises_ends_the_run_with_its_traceback(tmp_path):
     one = sink(tmp_path, "send.py:fail")
     with pytest.raises(
@@ -126,7 +136,7 @@ def test_function_that_raises_ends_the_run_with_its_traceback(tmp_path):
     one.abort()
 
 
-@pytest.mark.parametrize("ref", ["send.py:number", "send.py:missing"])
+@pytest.mark.parametrize("ref", ["send.py:number", "send.py:missing", "send.py:late", "send.py:lazy"])
 def test_what_is_no_function_is_refused_when_the_sink_opens(tmp_path, ref):
     with pytest.raises(ProgramImportError):
         sink(tmp_path, ref)

@@ -103,7 +103,7 @@ def _from_generator(
     config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
 ) -> tuple[Rows, Origin]:
     ref, arguments = config.source.details.ref, config.source.details.args
-    function = load_function(ref, context.base_dir)
+    function = load_function(ref, context.base_dir, may_yield=True)
     items = generated(function, arguments, ref=ref, stream=config.id, program=context.program.name)
     rows = ItemsReader(mapping, items, where=ref, batch_rows=batch_rows).rows()
     return rows, Origin(lambda: {"kind": "generator", "ref": ref, "args": masked_data(arguments)})
