@@ -288,7 +288,8 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     from dgs.planner.optimizers.by_name import hosts, machines, make_plan
     from dgs.planner.validity import check
     from dgs.workers.sinks.files.places import CONNECTED
-    from dgs.workers.sources.sampling import cutoff, topology
+    from dgs.workers.sources.first_events import cutoff
+    from dgs.workers.sources.sampling import topology
 
     config, program = request.settings.config, load(request)
     context = context_of(request, program)
