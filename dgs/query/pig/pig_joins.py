@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dgs.query.pig.pig_casts import met
 from dgs.query.pig.pig_foreach import whole_number
-from dgs.query.pig.pig_relations import join_of, joined_fields, kept_columns
+from dgs.query.pig.pig_relations import join_of, joined_fields, kept_columns, moved
 from dgs.query.pig.pig_scope import ROW_NUMBER, WINDOW_END, PigRelation, Scope, Value, WindowSpec
 from dgs.query.pig.pig_types import PigField, columns
 from dgs.query.pig.text import pig_syntax as pig
@@ -44,14 +44,17 @@ def joined(sides: Sequence[Side], scope: Scope) -> PigRelation:
     fields = joined_fields(names, [relation for _, relation, _ in sides])
     parts = [replace(relation, fields=own) for (_, relation, _), own in zip(sides, fields, strict=True)]
     parts = [_recolumned(part, relation) for part, (_, relation, _) in zip(parts, sides, strict=True)]
-    result, first = parts[0], _own(sides[0])
-    for side, part in zip(sides[1:], parts[1:], strict=True):
-        pairs = [met(pair) for pair in zip(first, _own(side), strict=True)]
+    result, first = parts[0], _over(parts[0].columns, sides[0][1].columns, sides[0][2] or ())
+    for (_, relation, keys), part in zip(sides[1:], parts[1:], strict=True):
+        before = result.columns[: len(parts[0].fields)]
+        own = _over(part.columns, relation.columns, keys or ())
+        pairs = [met(pair) for pair in zip(first, own, strict=True)]
         if how == "right":
             swapped = join_of(part, result, [(b.scalar, a.scalar) for a, b in pairs], "left")
             result = _reordered(swapped, len(part.fields))
         else:
             result = join_of(result, part, [(a.scalar, b.scalar) for a, b in pairs], _how(how))
+        first = _over(result.columns, before, first)
     return replace(result, window=None, node=result.shown, hidden=())
 
 
@@ -59,8 +62,10 @@ def _how(how: str) -> How:
     return "left" if how == "left" else "full" if how in ("full", "outer") else "inner"
 
 
-def _own(side: Side) -> list[Value]:
-    return list(side[2] or ())
+def _over(now: Sequence[str], before: Sequence[str], keys: Sequence[Value]) -> list[Value]:
+    """Return keys over the first columns of a relation, which had other names before."""
+    names = dict(zip(before, now, strict=False))
+    return [replace(one, scalar=moved(one.scalar, names)) for one in keys]
 
 
 def _different(names: Sequence[str]) -> list[str]:

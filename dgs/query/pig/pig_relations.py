@@ -108,7 +108,7 @@ def join_of(
         dict(zip(left.columns, mine, strict=True)),
         dict(zip(right.columns, theirs, strict=True)),
     )
-    equal = [(_moved(one, renames_left), _moved(other, renames_right)) for one, other in pairs]
+    equal = [(moved(one, renames_left), moved(other, renames_right)) for one, other in pairs]
     equal += [(column(WINDOW_END), column(RIGHT_WINDOW)) for _ in both]
     node = Join(here, there, tuple(equal), None, how)
     kept = in_windows(left)
@@ -122,7 +122,8 @@ def _renamed(side: PigRelation, names: Sequence[str]) -> tuple[tuple[str, Scalar
     return tuple((new, column(old)) for new, old in zip(names, side.columns, strict=True))
 
 
-def _moved(scalar: Scalar, names: dict[str, str]) -> Scalar:
+def moved(scalar: Scalar, names: dict[str, str]) -> Scalar:
+    """Return a scalar over renamed columns."""
     return substituted(scalar, {old: column(new) for old, new in names.items()})
 
 

@@ -35,6 +35,23 @@ MEANINGS = {
         "(,,3,30)",
         "(,n,,)",
     ],
+    "c = JOIN a BY k, b BY k, a BY k; DUMP c;": [
+        f"(1,{one},1,10,1,{other})" for one in "xy" for other in "xy"
+    ],
+    "c = JOIN a BY k, b BY k; d = JOIN c BY b::k, b BY k + 0, a BY (v == 'z' ? 1 : 3); DUMP d;": [
+        "(1,x,1,10,1,10,2,z)",
+        "(1,y,1,10,1,10,2,z)",
+    ],
+    "c = JOIN a BY k, b BY k; d = JOIN b BY k LEFT, c BY a::k; DUMP d;": [
+        "(1,10,1,x,1,10)",
+        "(1,10,1,y,1,10)",
+        "(3,30,,,,)",
+    ],
+    "c = JOIN a BY k, b BY k; d = JOIN c BY a::k RIGHT, b BY k; DUMP d;": [
+        "(1,x,1,10,1,10)",
+        "(1,y,1,10,1,10)",
+        "(,,,,3,30)",
+    ],
     "c = UNION ONSCHEMA a, b; DUMP c;": ["(1,,10)", "(1,x,)", "(1,y,)", "(2,z,)", "(3,,30)", "(,n,)"],
     "SPLIT a INTO p IF k == 1, q OTHERWISE; DUMP q;": ["(2,z)"],
     "c = GROUP a BY k; d = FOREACH c { o = ORDER a BY v DESC; l = LIMIT o 1; GENERATE group, FLATTEN(l.v); }; DUMP d;": [
