@@ -67,8 +67,8 @@ EVENT = 0.1e-6
 OUTPUT = 0.15e-6
 """The seconds of taking an output of `update` on to the sinks."""
 
-COLUMN_OUTPUT = 4e-9
-"""The same for an output of `update_batch`."""
+COLUMN_OUTPUT, COMPILED_OUTPUT = 4e-9, 1e-9
+"""The same for an output of `update_batch`, and of a compiled `update`."""
 
 LONGEST_SENTENCE = 200
 """Most characters that are kept of an exception's text."""
@@ -187,7 +187,7 @@ class _Trying:
         def fold(state: Any, batch: EventBatch, outputs: list[OutputBatch]) -> None:
             update_batch(state, batch, BatchEmitter(batch, outputs))
 
-        for kind, each, _ in self._in_columns(fold):
+        for kind, each, _ in self._in_columns(fold, COLUMN_OUTPUT):
             found = {**self.costs.column_kinds, kind: each}
             self._know(column_kinds=found, columns=max(found.values()))
 
@@ -201,17 +201,17 @@ class _Trying:
             return
         loop = ScalarLoop(UserCode(self._program), first.update)
         update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)
-        for kind, seconds, call in self._in_columns(update.fold):
+        for kind, seconds, call in self._in_columns(update.fold, COMPILED_OUTPUT):
             each = max(seconds, LEAST_COMPILED)
             dearest = max(call, self.costs.compiled_call if self.costs.compiled_kinds else 0.0)
             self._know(compiled_kinds={**self.costs.compiled_kinds, kind: each}, compiled_call=dearest)
 
     def _in_columns(
-        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any]
+        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any], output: float
     ) -> Iterator[tuple[str, float, float]]:
         """Yield each kind with the seconds of an event, which a batch takes longer than its first one alone, and of a call.
 
-        Each begins with the state after the events so far, since a state without entries may give out nothing.
+        `output`: the seconds of taking an output on to the sinks. Each begins with the state after the events so far, since a state without entries may give out nothing.
         """
         usual = codec.encode(self._state)
 
@@ -222,7 +222,7 @@ class _Trying:
             outputs.clear()
             watch = Stopwatch()
             fold(state, part, outputs)
-            return watch.seconds() + COLUMN_OUTPUT * sum(map(len, outputs))
+            return watch.seconds() + output * sum(map(len, outputs))
 
         for kind, batch in _longest_by_kind(self._batches):
             size = min(len(batch), FIRST_ROWS)
