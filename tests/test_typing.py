@@ -1,9 +1,13 @@
 """The types of dgs as type checkers see them: mypy reads a user's files, beside the checkout, and in an environment with the wheel alone.
 
+So does pyright, where it is installed.
+
 A comment at the end of a line says what mypy says about the line: `# error:` is a part of it, `# reveals:` the type, without names of modules.
 """
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -346,6 +350,28 @@ def test_mypy_accepts_a_users_file_and_knows_its_types(checked):
 
 def test_mypy_finds_each_mistake_of_a_users_file(checked):
     assert not list(differences(checked["bad.py"], expected(BAD)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
+def test_pyright_agrees(installed, tmp_path):
+    for name, text in {"good.py": GOOD, "bad.py": BAD}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [
+        "pyright",
+        "--outputjson",
+        "--pythonpath",
+        installed.path / "bin" / "python",
+        "good.py",
+        "bad.py",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = {
+        (Path(one["file"]).name, one["range"]["start"]["line"] + 1)
+        for one in json.loads(done.stdout)["generalDiagnostics"]
+        if one["severity"] == "error"
+    }
+    assert found == {("bad.py", line) for line, *_ in expected(BAD)}
 
 
 def test_what_mypy_accepts_runs(installed, tmp_path):
