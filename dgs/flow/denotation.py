@@ -189,7 +189,7 @@ class Denotation:
             keys = (forms if step.idle == "all" else active) if is_due else ()
             for item in blocks[number] if step.over == "history" else ():
                 before = totals[item.key] if item.key in totals else step.monoid.identity()
-                totals[item.key] = step.monoid.join(before, step.monoid.lift(item.value))
+                totals[item.key] = step.monoid.join(before, deepcopy(step.monoid.lift(item.value)))
             lifted = (
                 {key: [deepcopy(totals[key])] for key in keys}
                 if step.over == "history"
@@ -245,7 +245,7 @@ class Denotation:
                     snapshot = deepcopy(states.get(key, start))
                     template.on_item(snapshot, forms[key], value, emit)
                     out += [Item(k, v, at) for k, v in _taken(made)]
-                parts[key] = monoid.join(parts[key], template.lift(key, value))
+                parts[key] = monoid.join(parts[key], deepcopy(template.lift(key, value)))
             at = end
             for key in _ordered_keys({**states, **parts} if template.idle == "all" else parts):
                 part = monoid.result(parts.get(key, monoid.identity()))
@@ -280,7 +280,7 @@ def _lifted(monoid: Any, window: Block, keys: Iterable[Any]) -> dict[Any, list[A
     lifted = {key: list[Any]() for key in keys}
     for item in window:
         if item.key in lifted:
-            lifted[item.key].append(monoid.lift(item.value))
+            lifted[item.key].append(deepcopy(monoid.lift(item.value)))  # which `join` may change
     return lifted
 
 

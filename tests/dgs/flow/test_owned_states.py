@@ -10,7 +10,7 @@ from dgs.monoids import AllOf, FieldOf
 
 
 class InPlace:
-    """Joins into the left list, and gives the list itself."""
+    """Joins into the longer list, and gives the list itself."""
 
     def identity(self):
         return []
@@ -19,9 +19,10 @@ class InPlace:
         return value
 
     def join(self, left, right):
-        left.extend(right)
-        left.sort()
-        return left
+        longer, other = (left, right) if len(left) >= len(right) else (right, left)
+        longer.extend(other)
+        longer.sort()
+        return longer
 
     def result(self, state):
         return state
