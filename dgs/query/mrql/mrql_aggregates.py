@@ -28,7 +28,7 @@ from dgs.query.mrql.mrql_terms import (
     reads,
 )
 from dgs.query.relation import Group, Join, Key, Map, Order, Relation, Where
-from dgs.query.scalar import Scalar, call, column, literal
+from dgs.query.scalar import Scalar, call, column, literal, struct
 from dgs.query.types import Schema
 
 BUILT_IN = ("count", "sum", "avg", "min", "max", "median", "collect")
@@ -65,6 +65,9 @@ class Aggregates(Collections):
     def _of_group(self, tree: t.Call, names: Names) -> Term | None:
         """Return the aggregate of variables from before `group by`; None if the argument is something else."""
         (of,) = tree.arguments
+        is_distinct = False
+        while isinstance(of, t.Call) and of.name == "distinct" and len(of.arguments) == 1:
+            (of,), is_distinct = of.arguments, True
         lifted = {name: term for name in free_names(of) if isinstance(term := names.get(name), Lifted)}
         groups = {id(one.group): one.group for one in lifted.values()}
         if len(groups) != 1:
@@ -72,9 +75,10 @@ class Aggregates(Collections):
         (group,) = groups.values()
         if not isinstance(of, t.Select):
             inside = names.with_({name: one.term for name, one in lifted.items()})
-            return self._grown(
-                tree, self.term(of, inside, group.before), None, names, group, is_distinct=False
-            )
+            made = self.term(of, inside, group.before)
+            if isinstance(made, Rows | Later):  # it makes a bag of the bags, and not a value of each row
+                return None
+            return self._grown(tree, made, None, names, group, is_distinct=is_distinct)
         simple = len(of.generators) == 1 and not of.group and not of.order and not of.having
         source = self.term(of.generators[0][1], names, group.before) if simple else None
         if not isinstance(source, Lifted) or self.is_collection(source.term):
@@ -88,8 +92,9 @@ class Aggregates(Collections):
         ):
             return None
         where = None if of.where is None else self.value(of.where, inside, group.before)
+        is_distinct |= of.is_distinct
         return self._grown(
-            tree, self.term(of.head, inside, group.before), where, names, group, is_distinct=of.is_distinct
+            tree, self.term(of.head, inside, group.before), where, names, group, is_distinct=is_distinct
         )
 
     def _grown(
@@ -97,6 +102,8 @@ class Aggregates(Collections):
     ) -> Term:
         is_count = tree.name == "count" and not is_distinct
         argument = None if is_count else self.scalar(of, tree.at, group.before)
+        if argument is not None and tree.name == "count":
+            argument = struct(each=argument)  # a null is an element, too
         aggregate = self._aggregate(tree, names, argument, where, is_distinct=is_distinct)
         return self._column(group, aggregate, tree.name)
 

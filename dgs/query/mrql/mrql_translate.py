@@ -8,7 +8,7 @@ from typing import Any
 
 from dgs.query.errors import QueryError
 from dgs.query.mrql import mrql_tree as t
-from dgs.query.mrql.mrql_blocks import Block
+from dgs.query.mrql.mrql_blocks import Block, NeedsRows
 from dgs.query.mrql.mrql_parser import QueryText, parse_statement, statements_of
 from dgs.query.mrql.mrql_readers import Readers
 from dgs.query.mrql.mrql_terms import Fields, Names, One, Routine, Rows, Term, UserAggregation, Value, leaves
@@ -86,7 +86,15 @@ class _Script(Readers):
         self.names = self.names.with_({name: term})
 
     def _whole(self, tree: t.Tree) -> Term:
-        """Return the value of an expression that stands alone: a relation, or one value."""
+        """Return the value of an expression that stands alone. Raises QueryError Q110 for a bag of columns that its reader does not have."""
+        try:
+            return self._alone(tree)
+        except NeedsRows:
+            problem = "not supported: a bag that is made of the values around it, and read elsewhere"
+            raise self.text.error("Q110", tree.at, problem, "Make it where it is read.") from None
+
+    def _alone(self, tree: t.Tree) -> Term:
+        """Return the value of an expression: a relation, or one value."""
         if isinstance(tree, t.RepeatOf) and not isinstance(tree.pattern, t.NamePattern):
             items = tuple((f"_{place}", one) for place, one in enumerate(self.loop(tree, self.names)))
             return Fields(items, is_tuple=True)

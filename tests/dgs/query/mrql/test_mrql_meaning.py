@@ -140,6 +140,18 @@ GROUPS = {k: [x for p, x in PAIRS if p == k] for k in (1, 2, 3)}
             [(0, 1), (1, 2)],
         ),
         (
+            "select (k, count(distinct(p.k)), sum(distinct(p.k + 0 * p.x)), count(p)) from p in pairs group by k: p.k % 2;",
+            [(0, 1, 2, 1), (1, 2, 4, 3)],
+        ),
+        (
+            "function most(b) { select x from x in b where x > 10 }; select (k, count(most(p.x)), sum(most(p.x)), count(let b = p.x in distinct(most(b)))) from p in pairs group by k: 1;",
+            [(1, 2, 50, 2)],
+        ),
+        (
+            "select (k, count(distinct(select x / 10 from x in p.x where x < 30))) from p in pairs group by k: p.k % 2;",
+            [(0, 0), (1, 3)],
+        ),
+        (
             "select (k, n) from (k, x) in pairs2, n = count(names) group by (k, n): (k, n);",
             [(k, 3) for k in GROUPS],
         ),
@@ -153,6 +165,12 @@ GROUPS = {k: [x for p, x in PAIRS if p == k] for k in (1, 2, 3)}
 )
 def test_group(text, expected):
     assert sorted(value("pairs2 = select (p.k, p.x) from p in pairs; " + text)) == sorted(expected)
+
+
+def test_a_null_is_an_element_of_different_ones():
+    text = "select (k, count(distinct(p.x)), count(select distinct x from x in p.x)) from p in pairs group by k: p.k;"
+    rows = {"pairs": zbag([(1, None), (1, 2), (1, None), (2, None)])}
+    assert answers(script(text, SOURCES), rows) == {"answer": [(1, 2, 2), (2, 1, 1)]}
 
 
 def test_loops_over_bags_lists_and_several_names():
