@@ -113,10 +113,10 @@ def spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: i
 
 
 def _shared_names(values: list[Any]) -> list[str]:
-    """Return the names of records that all have the same names; none if they differ."""
-    names = values[0].keys()
-    are_shared = all(value.keys() == names for value in values) and all(type(name) is str for name in names)
-    return list(names) if are_shared else []
+    """Return the names of records that all have the same names in one order; none if they differ."""
+    names = list(values[0])
+    are_shared = all(list(value) == names for value in values) and all(type(name) is str for name in names)
+    return names if are_shared else []
 
 
 def _repeated(values: list[Any], array: Any, count: int) -> Column:

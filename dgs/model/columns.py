@@ -30,7 +30,7 @@ Indices = npt.NDArray[np.intp]
 
 
 def as_column(values: list[Any]) -> Column:
-    """Return Python values as a column: numbers of one type as a NumPy array, records with the same names as columns.
+    """Return Python values as a column: numbers of one type as a NumPy array, records with the same names in one order as columns.
 
     >>> as_column([1, 2]), as_column([1, 2.5]), as_column([{"a": 1}, {"a": 2}])
     (array([1, 2]), [1, 2.5], {'a': array([1, 2])})
@@ -50,10 +50,10 @@ def as_column(values: list[Any]) -> Column:
 
 
 def _records(values: list[dict[Any, Any]]) -> Column:
-    names = values[0].keys()
+    names = tuple(values[0])
     if not names or not all(isinstance(name, str) for name in names):
         return values
-    if any(value.keys() != names for value in values):
+    if any(tuple(value) != names for value in values):
         return values
     return {name: as_column([value[name] for value in values]) for name in names}
 
@@ -128,7 +128,7 @@ def read_only(column: Column) -> Column:
 def concat(columns: Sequence[Column]) -> Column:
     """Return the columns one after the other, a list if their types differ. Arrow dictionaries become plain arrays."""
     first = columns[0]
-    if isinstance(first, dict) and all(isinstance(c, dict) and c.keys() == first.keys() for c in columns):
+    if isinstance(first, dict) and all(isinstance(c, dict) and tuple(c) == tuple(first) for c in columns):
         return {name: concat([c[name] for c in columns]) for name in first}
     plain = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in columns]
     return plain[0] if len(plain) == 1 else _concatenation(plain)(plain)

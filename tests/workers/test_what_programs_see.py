@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dgs
+from dgs import vectorised
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.semantics import sequential
@@ -209,6 +210,21 @@ def test_program_sees_the_same_in_batches_and_one_by_one(batch):
     assert list(map(described, rows)) == [described(event.payload) for event in batch.events()]
 
 
+@given(
+    st.lists(st.dictionaries(names, st.dictionaries(names, leaves, max_size=3), max_size=3), min_size=1),
+    st.data(),
+)
+def test_columns_made_of_rows_keep_the_order_of_the_names_in_each(rows, data):
+    turned = [dict(reversed(row.items())) if data.draw(st.booleans()) else row for row in rows * 2]
+    wanted = list(map(described, turned))
+    assert list(map(described, columns.to_list(columns.as_column(turned)))) == wanted
+    cut = data.draw(st.integers(1, len(turned) - 1))
+    parts = [columns.as_column(turned[:cut]), columns.as_column(turned[cut:])]
+    assert list(map(described, columns.to_list(columns.concat(parts)))) == wanted
+    spread = vectorised.spread(turned, np.arange(len(turned)), len(turned))
+    assert list(map(described, columns.to_list(spread))) == wanted
+
+
 PROGRAM = """\
 import dgs
 
@@ -281,6 +297,17 @@ def test_program_sees_the_same_of_files_on_every_runtime_and_split(tmp_path, req
     apart = dgs.run(write_witness(tmp_path / "many", kind, split, runtime))
     assert sorted(apart.outputs) == sorted(alone.outputs)
     assert len(apart.outputs) == len(RATINGS) + 2
+
+
+@pytest.mark.parametrize("rows", [1, 7, 4096])
+def test_program_sees_the_names_of_a_payload_in_the_order_of_its_line(tmp_path, rows):
+    plan = write_witness(tmp_path, "jsonl", 1, f"{{kind: local, batch_rows: {rows}}}")
+    plan.write_text(plan.read_text().replace("payload: [source, rating, at]", "payload: at"))
+    nested = [({"a": i, "b": 0.5} if i % 2 else {"b": 0.5, "a": i}) for i in range(1, 40)]
+    lines = [json.dumps({"ts": i, "page": "a", "at": at}) for i, at in enumerate(nested, 1)]
+    (tmp_path / "ratings.jsonl").write_text("\n".join(lines) + "\n")
+    shown = [one for one, *_ in dgs.run(plan).outputs if "rated" in one]
+    assert [repr(at) in one for one, at in zip(shown, nested, strict=True)] == [True] * len(nested)
 
 
 def test_batch_program_sees_the_same_columns_wherever_they_came_from():

@@ -138,7 +138,7 @@ def _column(values: list[Any]) -> Any:
     kinds = set(map(type, values))
     if kinds in ({int}, {float}, {bool}):
         return np.array(values)
-    if kinds == {dict} and values[0] and all(value.keys() == values[0].keys() for value in values):
+    if kinds == {dict} and values[0] and all(list(value) == list(values[0]) for value in values):
         parts = {name: [value[name] for value in values] for name in values[0]}
         return {
             name: part if all(one is None for one in part) else _column(part) for name, part in parts.items()
