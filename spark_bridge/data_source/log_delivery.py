@@ -115,7 +115,9 @@ class Delivery:
         before = writer.find(batch)
         if before is not None and not before.digest.startswith(OF_FILES):  # an earlier version wrote its rows
             tables = [
-                pa.concat_tables(row_files.tables(directory, file, columns, self._ts)) for file in files
+                pa.concat_tables(run.tables)
+                for file in files
+                for run in row_files.runs_of(directory, file, columns, self._ts)
             ]
             self.deliver(stream, batch, tables or [columns.empty_table()], high=high)
             row_files.forget(directory, batch_hash(batch))

@@ -1,7 +1,8 @@
-"""Micro-batches on their way into the event log: Spark sorts and writes the rows as files, and the driver signs for them.
+"""Micro-batches on their way into the event log: Spark writes the rows as files, and the driver signs for them.
 
-`foreachBatch` gives each micro-batch as a DataFrame. Its rows are divided by stream, sorted, and written as Parquet by the tasks. The
-footers of the files count them. The commit of a stream is one segment that names its files. No row enters this process.
+`foreachBatch` gives each micro-batch as a DataFrame. Its rows are divided by stream and written as Parquet by the tasks. The footers of
+the files count them, and show whether readers can put them in order with little memory. If not, Spark sorts the rows of this batch and
+of all later ones. The commit of a stream is one segment that names its files. No row enters this process.
 
 A batch that comes again is written again, under new names, and Spark compares the rows: the log keeps the first files.
 """
@@ -93,17 +94,22 @@ class Written:
     rows: int
 
 
+@dataclass
+class Way:
+    """How the rows of a query are written. `is_divided`: once a batch may have had rows that are no events. `is_sorted`: once one was far from in order."""
+
+    is_divided: bool = False
+    is_sorted: bool = False
+
+
 @dataclass(frozen=True)
 class MicroBatches:
-    """The function for `foreachBatch`: it puts each micro-batch into the log, once. `checkpoint`: Spark's checkpoint directory.
-
-    `mixed`: not empty once a batch may have had rows that are no events.
-    """
+    """The function for `foreachBatch`: it puts each micro-batch into the log, once. `checkpoint`: Spark's checkpoint directory."""
 
     left_out: LeftOut
     checkpoint: Path | None = None
     counts: RowCounts = field(default_factory=RowCounts)
-    mixed: list[bool] = field(default_factory=list)
+    way: Way = field(default_factory=Way)
 
     @property
     def division(self) -> Division:
@@ -145,15 +151,23 @@ class MicroBatches:
             staging.clear()
 
     def _written(self, rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written:
-        """Let Spark write the rows: undivided, as long as all that the query has read were events of its only stream."""
+        """Let Spark write the rows: undivided while all that the query has read were events of its only stream, and unsorted while readers can sort them."""
         make_directory(place)
         has_casts = any(name.startswith(FAILED) for name in rows.columns)
-        if division.options.key is None and not has_casts and not self.mixed and not self.left_out.has_any:
-            found = undivided(rows, place, division, floors)
-            if found is not None:
+        if division.options.key is not None or has_casts or self.left_out.has_any:
+            self.way.is_divided = True
+        if division.parts >= MOST_WRITERS:
+            self.way.is_sorted = True  # Spark sorts them by their parts in any case
+        while True:
+            way = replace(self.way)
+            write = written if way.is_divided else undivided
+            found = write(rows, place, division, floors, is_sorted=way.is_sorted)
+            if found is None:
+                self.way.is_divided = True
+            elif not way.is_sorted and not _are_mergeable(found, division):
+                self.way.is_sorted = True
+            else:
                 return found
-            self.mixed.append(True)
-        return written(rows, place, division, floors)
 
     def _as_before(self, rows: Any, batch: int) -> Any:
         """Return the rows of a batch that some stream has already with the columns that they had then: files may have gained others."""
@@ -217,8 +231,10 @@ class MicroBatches:
         return row_files.take(directory, batch, found.folders[number], self.options.ts)
 
 
-def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written:
-    """Let Spark write the rows below a directory that is there, divided and sorted. Raises errors of Spark."""
+def written(
+    rows: Any, place: Path, division: Division, floors: Mapping[str, int], *, is_sorted: bool
+) -> Written:
+    """Let Spark write the rows below a directory that is there, divided. Raises errors of Spark."""
     options = division.options
     columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
     types = dict(rows.dtypes)
@@ -229,7 +245,9 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
     _directories(folder)
     # Spark compares the first column of an order much faster than the others: the time, if rows need not come part by part.
     at_once = division.parts + 1 if division.parts < MOST_WRITERS else 0
-    ordered = in_order(division.numbered(kept, floors), options, of_rows, *([] if at_once else [PART]))
+    ordered = division.numbered(kept, floors)
+    if is_sorted:
+        ordered = in_order(ordered, options, of_rows, *([] if at_once else [PART]))
     hidden = [name for name in types if name.startswith(HIDDEN)]
     ordered = ordered.drop(*hidden) if hidden else ordered
     with _conf(rows.sparkSession, {WRITERS: str(at_once)}):
@@ -239,8 +257,10 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
     return _found(folder, columns)
 
 
-def undivided(rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written | None:
-    """Let Spark write the rows as those of the only stream, sorted; None if the footers of the files do not prove that all are events."""
+def undivided(
+    rows: Any, place: Path, division: Division, floors: Mapping[str, int], *, is_sorted: bool
+) -> Written | None:
+    """Let Spark write the rows as those of the only stream; None if the footers of the files do not prove that all are events."""
     options = division.options
     columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
     if any(pa.types.is_null(column.type) for column in columns):
@@ -249,7 +269,7 @@ def undivided(rows: Any, place: Path, division: Division, floors: Mapping[str, i
     kept = rows.drop(*hidden) if hidden else rows
     folder = place / f"batch-{secrets.token_hex(6)}"
     part = _directories(folder, f"{PART}=0")
-    ordered = in_order(kept, options, dict(kept.dtypes))
+    ordered = in_order(kept, options, dict(kept.dtypes)) if is_sorted else kept
     ordered.write.options(**_options(1)).mode("append").parquet(f"file://{part}")
     needed = {options.ts, *options.required}
     if not all(_are_events(path, needed, options.ts, floors) for path in part.glob("*.parquet")):
@@ -275,6 +295,16 @@ def _are_events(path: Path, needed: set[str], ts: str, floors: Mapping[str, int]
     return True
 
 
+def _are_mergeable(found: Written, division: Division) -> bool:
+    """Whether the footers show that readers can put the rows of each stream in order with little memory."""
+    options = division.options
+    return all(
+        row_files.are_mergeable(list(found.folders[number].glob("*.parquet")), options.ts)
+        for number in range(len(options.streams))
+        if number in found.folders
+    )
+
+
 def _directories(folder: Path, name: str = "") -> Path:
     """Make a folder and the directories that Hadoop makes for files in it, or in the one of this name; return where the files come."""
     for parent in reversed([WORKING, *WORKING.parents]):
@@ -293,6 +323,8 @@ def _options(files: int) -> dict[str, str]:
     return {
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "parquet.block.size": str(BUFFERED // files),
+        "parquet.block.row.count.limit": str(row_files.READ_ROWS),
+        "parquet.writer.version": "PARQUET_2_0",
     }
 
 

@@ -58,7 +58,7 @@ class Run:
     @classmethod
     def of(cls, table: pa.Table, first: Sequence[str], *, rows: int) -> Run:
         """Return a sorted table with rows as a run, in parts of `rows` rows. Only the parts are copied: it may be a mapped file."""
-        low = int(_integers(table.slice(0, 1).column(first[0]))[0])
+        low = int(integers(table.slice(0, 1).column(first[0]))[0])
         return cls(low, (table.slice(start, rows) for start in range(0, table.num_rows, rows)))
 
 
@@ -88,7 +88,7 @@ class _Front:
             self.has_ended = True
             return
         self._rows = table if self.is_empty else pa.concat_tables([self._rows, table]).combine_chunks()
-        self._times = _integers(self._rows.column(self._time))
+        self._times = integers(self._rows.column(self._time))
 
     def take(self, below: int | None) -> pa.Table:
         """Return and forget the rows before a time, all without one."""
@@ -137,6 +137,7 @@ def pieces(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def _integers(column: pa.ChunkedArray) -> Any:
+def integers(column: pa.ChunkedArray) -> Any:
+    """Return times as integers."""
     array = one_chunk(column)
     return array.cast(pa.int64()).to_numpy() if not pa.types.is_int64(array.type) else array.to_numpy()

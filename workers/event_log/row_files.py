@@ -1,6 +1,6 @@
-"""Row files: the rows of a batch as sorted Parquet files, which its segment names. Spark writes them, and no row passes its driver.
+"""Row files: the rows of a batch as Parquet files, which its segment names. Spark writes them, and no row passes its driver.
 
-They are in the directory of the stream, under names that occur once: a batch that comes again gets files of its own, and a reader
+The rows of a small row group may be in any order, since a reader decodes it at once, and so may the groups of a file. They are in the directory of the stream, under names that occur once: a batch that comes again gets files of its own, and a reader
 of the first ones is not disturbed. A file counts only if a segment names it, with its size and the digest of its footer.
 
     LOG/STREAM/rows/HASH-TOKEN/part-00000-....parquet    HASH: that of the batch id, as in the name of the segment
@@ -23,21 +23,31 @@ import os
 import secrets
 import shutil
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dgs.errors import CorruptFileError
-from dgs.workers.event_log.merging import Run, merged
-from dgs.workers.event_log.segments import BatchId, RowFile, Segment, batch_hash, reading
+from dgs.workers.event_log.merging import Run, integers, merged
+from dgs.workers.event_log.segments import BatchId, RowFile, Segment, UnreadableLogError, batch_hash
 from dgs.workers.storage.disk import sync_directory, sync_file
 from dgs.workers.storage.whole_files import make_directory, refusing
 
 FOLDER = "rows"
 READ_ROWS = 1 << 16
-"""Rows of a file that are decoded at once."""
+"""Rows of a file that are decoded at once. A row group with more is in order of time."""
+
+GROUP_BYTES = 4 << 20
+"""The bytes, encoded, of a row group that counts as one."""
+
+MOST_HELD = 32
+"""Row groups that a reader may hold at once, if their files are not more than half as many."""
 
 _BUFFER = 1 << 20
 _LENGTHS = 8
@@ -71,19 +81,36 @@ def make_durable(folder: Path) -> list[Path]:
 
 
 def described(directory: Path, path: Path, ts: str) -> RowFile | None:
-    """Return the description of a file below `directory` whose rows are in order of `ts`; None if it has no rows."""
-    with path.open("rb") as data:
-        found = pq.ParquetFile(data)
-        footer = found.metadata
-        if not footer.num_rows:
-            return None
-        column = next(
-            i for i in range(footer.num_columns) if footer.row_group(0).column(i).path_in_schema == ts
-        )
-        ends = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
-        low, high = min(part.min_raw for part in ends), max(part.max_raw for part in ends)
+    """Return the description of a file below `directory`; None if it has no rows."""
+    footer = pq.read_metadata(path)
+    if not footer.num_rows:
+        return None
+    ends = _ends_of_groups(footer, ts)
     size, digest = _ends(path)
-    return RowFile(str(path.relative_to(directory)), size, footer.num_rows, int(low), int(high), digest)
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return RowFile(str(path.relative_to(directory)), size, footer.num_rows, low, high, digest)
+
+
+def are_mergeable(files: Collection[Path], ts: str) -> bool:
+    """Whether readers need little memory for Parquet files whose rows are not sorted: no row group is large, and few are of one time."""
+    changes = []
+    for footer in map(pq.read_metadata, files):
+        for number, (low, high) in enumerate(_ends_of_groups(footer, ts)):
+            group = footer.row_group(number)
+            if group.num_rows > READ_ROWS:
+                return False
+            weight = max(group.num_rows / READ_ROWS, group.total_byte_size / GROUP_BYTES)
+            changes += [(low, False, weight), (high, True, -weight)]
+    most = max(MOST_HELD, 2 * len(files))
+    return all(held <= most for held in accumulate(weight for _, _, weight in sorted(changes)))
+
+
+def _ends_of_groups(footer: Any, ts: str) -> list[tuple[int, int]]:
+    """Return the least and the greatest time of each row group."""
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    column = next(i for i in range(footer.num_columns) if footer.schema.column(i).path == ts)
+    found = (group.column(column).statistics for group in groups)
+    return [(int(ends.min_raw), int(ends.max_raw)) for ends in found]
 
 
 def slices(directory: Path, segment: Segment, table: pa.Table) -> Iterator[tuple[Segment, pa.Table]]:
@@ -95,7 +122,7 @@ def slices(directory: Path, segment: Segment, table: pa.Table) -> Iterator[tuple
         yield segment, table
         return
     order = (segment.ts, *segment.order_by)
-    runs = [Run(file.low, tables(directory, file, table.schema, segment.ts)) for file in segment.files]
+    runs = [run for file in segment.files for run in runs_of(directory, file, table.schema, segment.ts)]
     row = segment.first
     for part in merged(runs, order):
         is_last = row + part.num_rows == segment.stop
@@ -126,33 +153,71 @@ def size(directory: Path) -> int:
     return sum(path.stat().st_size for path in (directory / FOLDER).glob("*/*.parquet"))
 
 
-def tables(directory: Path, file: RowFile, schema: pa.Schema, ts: str) -> Iterator[pa.Table]:
-    """Yield the rows of a file with the columns and types of a schema. Raises CorruptFileError if they are not those described."""
+def runs_of(directory: Path, file: RowFile, schema: pa.Schema, ts: str) -> list[Run]:
+    """Return the rows of a file with the columns and types of a schema: row groups of which each begins where the one before ends are a run.
+
+    Raises CorruptFileError, also on reading, if the rows are not those described.
+    """
     path = directory / file.path
-    rows, last = 0, file.low
+    with _whole(path):
+        if _ends(path) != (file.size, file.footer):
+            raise CorruptFileError(path=path, problem="it is not the file that its segment describes")
+        footer = pq.read_metadata(path)
+        ends = _ends_of_groups(footer, ts)
+    if footer.num_rows != file.rows:
+        problem = f"it has {footer.num_rows} rows, and its segment says {file.rows}"
+        raise CorruptFileError(path=path, problem=problem)
+    breaks = [i for i in range(1, len(ends)) if ends[i][0] < ends[i - 1][1]]
+    return [
+        Run(ends[start][0], _tables(path, footer, range(start, stop), schema, ts))
+        for start, stop in pairwise([0, *breaks, len(ends)])
+    ]
+
+
+def _tables(path: Path, footer: Any, groups: range, schema: pa.Schema, ts: str) -> Iterator[pa.Table]:
+    """Yield the rows of a run. Raises CorruptFileError."""
+    last = None
+    with (
+        _whole(path),
+        pq.ParquetFile(
+            path, metadata=footer, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+        ) as found,
+    ):
+        columns = None if set(found.schema_arrow.names) <= set(schema.names) else schema.names
+        for number in groups:
+            rows = 0
+            for batch in found.iter_batches(READ_ROWS, row_groups=[number], columns=columns):
+                table, times = _in_time(_typed(pa.Table.from_batches([batch]), schema), ts)
+                if last is not None and len(times) and times[0] < last:
+                    raise CorruptFileError(path=path, problem="its rows are not in order of time")
+                last = times[-1] if len(times) else last
+                rows += len(times)
+                yield table
+            if rows != (told := footer.row_group(number).num_rows):
+                problem = f"row group {number} has {rows} rows, and its footer says {told}"
+                raise CorruptFileError(path=path, problem=problem)
+
+
+def _in_time(table: pa.Table, ts: str) -> tuple[pa.Table, Any]:
+    """Return the rows in order of time, and their times."""
+    times = integers(table.column(ts))
+    if (times[:-1] <= times[1:]).all():
+        return table, times
+    order = np.argsort(times, kind="stable")
+    return table.take(pa.array(order)), times[order]
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Turn errors of a file into CorruptFileError, or into UnreadableLogError if it may be whole."""
     try:
-        with reading(path):
-            if _ends(path) != (file.size, file.footer):
-                raise CorruptFileError(path=path, problem="it is not the file that its segment describes")
-            with pq.ParquetFile(
-                path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
-            ) as found:
-                is_all = set(found.schema_arrow.names) <= set(schema.names)
-                columns = None if is_all else schema.names
-                for batch in found.iter_batches(READ_ROWS, columns=columns):
-                    table = _typed(pa.Table.from_batches([batch]), schema)
-                    times = table.column(ts).cast(pa.int64()) if batch.num_rows else None
-                    if times is not None and times[0].as_py() < last:
-                        raise CorruptFileError(path=path, problem="its rows are not in order of time")
-                    last = last if times is None else times[-1].as_py()
-                    rows += batch.num_rows
-                    yield table
+        yield
     except FileNotFoundError as error:
         raise CorruptFileError(path=path, problem="its segment names it, and it is missing") from error
     except (pa.ArrowException, OSError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno:  # Arrow has no number for pages that are damaged
+            raise UnreadableLogError(path=path, problem=error.strerror or str(error)) from error
         raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error
-    if rows != file.rows:
-        raise CorruptFileError(path=path, problem=f"it has {rows} rows, and its segment says {file.rows}")
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:

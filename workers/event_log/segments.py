@@ -41,7 +41,7 @@ BatchId = int | str
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """A sorted Parquet file of a segment's rows. `path`: below the stream's directory. `low`, `high`: as those of a segment.
+    """A Parquet file of a segment's rows. `path`: below the stream's directory. `low`, `high`: as those of a segment.
 
     `size`: in bytes. `footer`: a digest of the file's end, which describes the rest; the pages have checksums of their own.
     """

@@ -149,7 +149,7 @@ class LogWriter:
         """Write a batch whose rows are in durable files of the stream's directory as the next segment; return its header.
 
         `columns`: those of the rows. `digest`: a text for the header. `repeats`: whether the rows of other files, as many, are those
-        of these files. The files are sorted by time. Of a batch that the log has, the files given are deleted. Raises what `append` raises.
+        of these files. Of a batch that the log has, the files given are deleted. Raises what `append` raises.
         """
         low, high = min((file.low for file in files), default=None), greatest(*(file.high for file in files))
         table = columns.empty_table()

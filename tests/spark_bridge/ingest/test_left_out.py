@@ -182,8 +182,8 @@ def test_rows_are_divided_from_the_first_one_on_that_is_no_event(spark, tmp_path
         put(tmp_path / "in" / f"{number}.parquet", rows)
     divided = []
 
-    def written(*given):
-        divided.append(found := micro_batches_written(*given))
+    def written(*given, **way):
+        divided.append(found := micro_batches_written(*given, **way))
         return found
 
     micro_batches_written = micro_batches.written

@@ -10,6 +10,7 @@ from dgs.job.schema import SparkSource, StreamConfig
 from dgs.spark_bridge.ingest import micro_batches, queries
 from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.queries import BYTES_AT_ONCE, bounds_of, queries_of
+from dgs.workers.event_log import row_files
 from tests.spark_bridge.writing import batches_in, put, put_file, rows_in
 
 
@@ -36,6 +37,28 @@ def test_files_beyond_the_bound_are_a_later_micro_batch(spark, tmp_path, monkeyp
     feed.run(spark, threading.Event())
     assert [rows for _, rows in batches_in(tmp_path / "log") if rows] == [10, 5]
     assert heard == [(10, 0), (10, 10), (15, 10), (15, 15)]
+
+
+@pytest.mark.parametrize(("most", "sorts"), [(0, [1, 2]), (1000, [])], ids=["sorted by Spark", "on reading"])
+def test_spark_sorts_batches_from_the_first_one_on_that_is_far_from_in_order(
+    spark, tmp_path, monkeypatch, most, sorts
+):
+    monkeypatch.setattr(row_files, "READ_ROWS", 2)
+    monkeypatch.setattr(row_files, "MOST_HELD", most)
+    sorted_in, in_order = [], micro_batches.in_order
+
+    def noted(*given):
+        sorted_in.append(len(batches_in(tmp_path / "log")))
+        return in_order(*given)
+
+    monkeypatch.setattr(micro_batches, "in_order", noted)
+    times = [[1, 2, 3, 4, 5, 5], [19, 11, 18, 12, 17, 13], [20, 21, 22, 23, 24, 25]]
+    files = [[(ts, -i) for i, ts in enumerate(given)] for given in times]
+    for number, rows in enumerate(files):
+        put_file(tmp_path / "in", number, rows)
+    put(spark, tmp_path / "in", tmp_path / "log", tmp_path / "kept")
+    assert rows_in(tmp_path / "log") == [row for rows in files for row in sorted(rows)]
+    assert sorted_in == sorts
 
 
 @pytest.mark.parametrize("most", [0, micro_batches.MOST_WRITERS])
