@@ -29,26 +29,47 @@ Rest = Callable[[State, list[EventBatch], list[OutputBatch]], State]
 
 
 class _Lane:
-    """A lane in a run: its batches, those to come too, and where the loop is in the one that it folds. Raises Refused if one does not fit."""
+    """A lane in a run: its batches, those to come too, and where the loop is in the one that it folds. Raises Refused if one does not fit.
 
-    def __init__(self, batches: Sequence[EventBatch], of: LaneClass, text: LoopText) -> None:
-        self._left, self._sites = list(batches), text.sites
+    `with_numbers`: the loop reads the numbers of its events. `outputs`: those of the batches that are folded.
+    """
+
+    def __init__(
+        self, batches: Sequence[EventBatch], of: LaneClass, text: LoopText, with_numbers: bool
+    ) -> None:
+        self._left, self._sites, self._with_numbers = list(batches), text.sites, with_numbers
         self._columns = [columns_of(batch, of, text) for batch in batches]  # all of them: one may not fit
-        self.written: list[Written] = []
+        self._written: Written | None = None
+        self.outputs: list[OutputBatch] = []
+        self.numbers: list[Array] = []
         self.arguments: list[Array] = []
 
-    def next_batch(self, run: MergedRun) -> None:
-        """Go on with the next batch."""
+    def next_batch(self, form: ScalarState) -> None:
+        """Go on with the next batch. What the loop has written for the last one is still in the caches of the processor."""
+        self.finish()
         batch = self._left.pop(0)
-        own = run.form.of_batch(batch)
-        written = Written(batch, self._sites, run.form.objects)
-        self.arguments = [*self._columns.pop(0), *own, *written.arguments]
-        self.written.append(written)
+        own = form.of_batch(batch)
+        self._written = Written(batch, self._sites, form.objects)
+        self.arguments = [*self._columns.pop(0), *own, *self._written.arguments]
+        self.numbers = [read_only(batch.seq, np.int64)] if self._with_numbers else []
+
+    def finish(self) -> None:
+        """Take the outputs of the batch that is folded."""
+        if self._written is not None and (made := self._written.outputs()) is not None:
+            self.outputs.append(made)
+        self._written = None
+
+    @property
+    def written(self) -> Written:
+        """The outputs of the batch that is being folded."""
+        if self._written is None:
+            raise InternalError(problem="a lane of compiled code is asked for its batch before it has one")
+        return self._written
 
     @property
     def batch(self) -> EventBatch:
-        """The batch that is folded."""
-        return self.written[-1].batch
+        """The batch that is being folded."""
+        return self.written.batch
 
     @property
     def has_more(self) -> bool:
@@ -57,10 +78,10 @@ class _Lane:
 
     def rest(self, start: int) -> list[EventBatch]:
         """Return what comes from a row of the batch on, for the interpreter."""
-        batch, written = self.batch, self.written[-1]
+        batch = self.batch
         if start == len(batch):
             return self._left
-        written.add(start, len(batch), [])
+        self.written.add(start, len(batch), [])
         return [batch.cut(start, len(batch)), *self._left]
 
 
@@ -83,12 +104,13 @@ class MergedRun:
         self.batches = batches = [batch for lane in lanes for batch in lane]
         if any(len(batch) and int(batch.ts[-1]) >= LAST for batch in batches):
             raise DoesNotFit("an event is at the last time that 64 bits hold")
-        self._loop, self._with_numbers = loop, with_numbers
-        self.form = form
-        self._lanes = [_Lane(*one) for one in zip(lanes, classes, texts, strict=True)]
-        for lane in self._lanes:
-            lane.next_batch(self)
-        self._heads = np.zeros(len(lanes), np.int64)
+        self._loop, self._form = loop, form
+        of_lanes = enumerate(zip(lanes, classes, texts, strict=True))
+        self._lanes = [_Lane(*one, n in with_numbers) for n, one in of_lanes]
+        self._heads, self._stops = np.zeros(len(lanes), np.int64), np.zeros(len(lanes), np.int64)
+        self._more = np.zeros(len(lanes), np.bool_)
+        for n in range(len(lanes)):
+            self._next_batch(n)
         self.count = sum(map(len, batches))
         self.interpreted = self.deviations = 0
 
@@ -97,20 +119,19 @@ class MergedRun:
     ) -> State:
         """Return the state after all lanes; add the outputs. `most`: after so many deviations, what is left is interpreted."""
         given: Sequence[Any] | None = None  # the state as the loop has it, from batch to batch
-        while given is not None or (self.deviations < most and self.form.fits(state)):
-            given = self.form.given(state) if given is None else given
+        while given is not None or (self.deviations < most and self._form.fits(state)):
+            given = self._form.given(state) if given is None else given
             at, deviates, *returned = self._loop(*self._arguments(), *given)
             given = returned or given  # arrays change in place
             if deviates or at < 0:
-                state, given = self.form.taken(state, returned), None
+                state, given = self._form.taken(state, returned), None
             if at < 0:
                 break
             if deviates:
                 state = self._one(int(at), state, interpret)
             lane = self._lanes[at]
             if self._heads[at] == len(lane.batch) and lane.has_more:
-                lane.next_batch(self)
-                self._heads[at] = 0
+                self._next_batch(at)
             elif not deviates:
                 raise InternalError(problem="a compiled loop over several lanes does not advance")
         else:
@@ -118,12 +139,19 @@ class MergedRun:
             self.interpreted += sum(map(len, left))
             state = rest(state, left, outputs) if left else state
         for lane in self._lanes:
-            outputs += [made for written in lane.written if (made := written.outputs()) is not None]
+            lane.finish()
+            outputs += lane.outputs
         return state
+
+    def _next_batch(self, at: int) -> None:
+        """Go on with the next batch of a lane."""
+        lane = self._lanes[at]
+        lane.next_batch(self._form)
+        self._heads[at], self._stops[at], self._more[at] = 0, len(lane.batch), lane.has_more
 
     def _one(self, at: int, state: State, interpret: Interpreter) -> State:
         """Return the state after the next event of a lane, which the interpreter processes."""
-        row, written = int(self._heads[at]), self._lanes[at].written[-1]
+        row, written = int(self._heads[at]), self._lanes[at].written
         made: list[OutputBatch] = []
         state = interpret(state, written.batch.cut(row, row + 1), made)
         written.add(row, row + 1, made)
@@ -133,9 +161,6 @@ class MergedRun:
         return state
 
     def _arguments(self) -> list[Array]:
-        stops = np.array([len(lane.batch) for lane in self._lanes], np.int64)
-        more = np.array([lane.has_more for lane in self._lanes], np.bool_)
-        for array in (stops, more):
-            array.flags.writeable = False
-        numbers = [read_only(self._lanes[n].batch.seq, np.int64) for n in self._with_numbers]
-        return [self._heads, stops, more, *numbers, *(one for lane in self._lanes for one in lane.arguments)]
+        numbers = (one for lane in self._lanes for one in lane.numbers)
+        columns = (one for lane in self._lanes for one in lane.arguments)
+        return [self._heads, self._stops, self._more, *numbers, *columns]

@@ -57,11 +57,13 @@ class Keys:
         most = FEW_KEYS + sum(map(len, batches)) // EVENTS_OF_A_KEY
         if sum(map(len, used)) > most and not are_many_allowed:
             raise NotYet("there are few events of each key")
+        whole: dict[int, Array] = {}  # by tags that all have events
         for batch, codes in zip(batches, used, strict=True):
-            slots = np.empty(len(batch.tags), np.int64)
-            slots[codes] = [slot_of.setdefault(batch.tags[code].key, len(slot_of)) for code in codes.tolist()]
-            slots.flags.writeable = False
-            self.slots[id(batch)] = slots
+            tags, known = batch.tags, whole if len(codes) == len(batch.tags) else {}
+            if id(tags) not in known:
+                known[id(tags)] = slots = np.empty(len(tags), np.int64)
+                slots[codes] = [slot_of.setdefault(tags[code].key, len(slot_of)) for code in codes.tolist()]
+            self.slots[id(batch)] = known[id(tags)]
         self.found = list(slot_of)
         types = set(map(type, slot_of))
         if types == {type(None)}:
