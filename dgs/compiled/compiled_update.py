@@ -232,10 +232,12 @@ class CompiledUpdate:
     def _lane_class(self, batch: EventBatch) -> LaneClass:
         """Return the class of the lane of a batch, which is that of batches with nulls once some have come. Raises Refused."""
         found = lane_class(batch, reads_stream=self._loops.reads_stream)
-        if found not in self._nullable:
+        known = self._nullable.get(found)
+        if known is None:
             wide = reduce(with_nulls, self._nullable, found)
             self._nullable = {one: with_nulls(one, wide) for one in (*self._nullable, found)}
-        return self._nullable[found]
+            return self._nullable[found]
+        return known
 
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
