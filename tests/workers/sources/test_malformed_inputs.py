@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dgs
 from dgs.errors import InvalidError, MalformedRowError
 from dgs.workers.sources.readers import csv as csv_reader
 from tests.workers.reading import events, opened, readings, stream
@@ -282,3 +283,24 @@ def test_stray_quotation_marks_in_a_long_file_are_text(tmp_path):
         len(batch) for reading in readings(opened(config, base_dir=tmp_path)) for batch in reading.batches
     ]
     assert sum(found) == rows + 1
+
+
+NOTHING = """\
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        return state
+"""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_row_of_a_csv_file_with_too_few_fields_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "program.py").write_text("import dgs\n\n\nclass Nothing(dgs.Program):\n" + NOTHING)
+    (tmp_path / "a.csv").write_bytes(b"ts,x,y\n1,2,3\n2,\xed\xa0\n")
+    (tmp_path / "plan.yaml").write_text(
+        "version: 1\nname: p\nprogram: {ref: 'program.py:Nothing'}\nruntime: {kind: local}\n"
+        "streams: [{id: a, tags: {kind: value}, source: {csv: {path: a.csv}}, payload: [x, y]}]\n"
+    )
+    with pytest.raises(MalformedRowError, match=r"not UTF-8|utf-8"):
+        dgs.run(tmp_path / "plan.yaml")

@@ -220,6 +220,10 @@ class CsvReader:
                 if "straddling object" in str(error):
                     problem = f"it has a record of more than {BLOCK_BYTES:,} bytes: is a quotation mark never closed?"
                     raise FileProblemError(problem) from None
+                if ragged is not None and "Expected" in str(
+                    error
+                ):  # of columns, in a record that is no UTF-8
+                    raise FileProblemError(undecodable(file.path, config.encoding)) from None
                 raise
             if text.quotes % 2:
                 file.lines.check_quotes()
