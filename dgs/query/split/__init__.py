@@ -24,10 +24,10 @@ from sqlglot import exp
 from dgs.query.errors import QueryError
 from dgs.query.relation import Aggregate, Expand, Fields, Group, Join, Map, Relation, Script, Source, Where
 from dgs.query.scalar import Scalar, all_of, call, column, columns_of, literal, substituted
-from dgs.query.split.compaction import EXACT, Class, Compaction, Forced
+from dgs.query.split.compaction import EXACT, OWN, Class, Compaction, Forced
 from dgs.query.split.exact_sums import exactly
 from dgs.query.split.join_tree import WEIGHT, Block, Leaf, Tree, check_bounded, is_linear, reads_streams
-from dgs.query.split.weighing import Reducing, Weighing, needs_rows
+from dgs.query.split.weighing import Reducing, Weighing, clause_of, needs_rows
 
 __all__ = ["WEIGHT", "Compaction", "Forced", "Split", "split"]
 
@@ -58,7 +58,8 @@ def split(
 ) -> Split:
     """Split a query. `require`: the worst class that is accepted. `exact`: sums of floats are rounded once, at an answer.
 
-    Raises QueryError Q302 for a product of two streams, Q301 for a class worse than required, with the clause that forces it.
+    Raises QueryError Q302 for a product of two streams, Q301 for a class worse than required, with the clause that forces it; Q304 if that
+    is a user's aggregation.
     """
     script = Script.of(query)
     script.sources()
@@ -83,9 +84,11 @@ def _check_class(found: Split, require: Class) -> None:
                 f"class {one.klass}, where {require} is required: {clause} of {' and '.join(one.streams)}"
             )
             span = one.query.span if reason is None or reason.span is None else reason.span
-            raise QueryError.of(
-                "Q301", problem, "Aggregate first, or leave that clause out.", span, klass=one.klass
-            )
+            code, remedy = "Q301", "Aggregate first, or leave that clause out."
+            if reason is not None and OWN in reason.clause:
+                code, remedy = "Q304", f"Allow class {one.klass}: deletions are right then."
+                problem += ", for it has no inverse to undo a deletion with"
+            raise QueryError.of(code, problem, remedy, span, klass=one.klass)
 
 
 class _Splitting:
@@ -125,9 +128,7 @@ class _Splitting:
             (name, reducing.reduced(substituted(one, over), "group by", node.span)) for name, one in node.keys
         )
         if needs_rows(aggregates, is_exact=self._is_exact):
-            written = tuple(
-                (name, weighing.written(one, f"{one.function} {name!r}")) for name, one in aggregates
-            )
+            written = tuple((name, weighing.written(one, clause_of(name, one))) for name, one in aggregates)
             used = [scalar for _, scalar in keys] + [each for _, one in written for each in _scalars(one)]
             return Group(self._repeated(self._tree(reducing, "C"), reducing, used), keys, written)
         finals = [(name, weighing.final(name, one)) for name, one in aggregates]

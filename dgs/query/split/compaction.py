@@ -22,6 +22,8 @@ Merge = Literal["sum", "min", "max"]
 Class = Literal["A", "B", "C"]
 EXACT = "exact sums"
 """The clause that asks for the bins of floats: a group has few of them."""
+OWN = "the aggregation"
+"""How the clause of a user's aggregation begins, which has no inverse: its values are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dgs.query.aggregates import Aggregate
 from dgs.query.errors import Span
 from dgs.query.functions import arguments_of, name_of
 from dgs.query.scalar import Scalar, call, column, literal, type_of, when
-from dgs.query.split.compaction import Compacting, bin_and_limbs, deletes, of_row
+from dgs.query.split.compaction import OWN, Compacting, bin_and_limbs, deletes, of_row
 from dgs.query.split.exact_sums import VARIANCES
 from dgs.query.split.join_tree import Block, Leaf, leaves_used
 from dgs.query.types import Schema
@@ -117,8 +117,7 @@ class Weighing:
         return self._KINDS[one.function](self, argument, f"{one.function} {name!r}", one)
 
     def _as_written(self, name: str, one: Aggregate) -> Scalar:
-        clause = f"{'distinct ' if one.distinct else ''}{one.function} {name!r}"
-        return self._add(self.written(one, clause))
+        return self._add(self.written(one, clause_of(name, one)))
 
     def written(self, one: Aggregate, clause: str) -> Aggregate:
         """Return an aggregate over keys, without weights."""
@@ -237,3 +236,9 @@ def _factors(scalar: Scalar) -> list[Scalar]:
     if name_of(scalar) == "mul":
         return [factor for part in arguments_of(scalar) for factor in _factors(part)]
     return [scalar]
+
+
+def clause_of(name: str, one: Aggregate) -> str:
+    """Return what an aggregate is called as a reason to keep columns."""
+    of = one.function if one.user is None else f"{OWN} {one.user.name!r} of"
+    return f"{'distinct ' if one.distinct else ''}{of} {name!r}"

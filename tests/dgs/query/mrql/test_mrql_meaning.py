@@ -9,6 +9,7 @@ from dgs.query.evaluate import answers, zbag
 from dgs.query.mrql import readings, script
 from dgs.query.mrql.mrql_parser import QueryText
 from dgs.query.relation import Source
+from dgs.query.split import split
 from dgs.query.types import FLOAT, INT, TEXT, Schema
 
 PAIRS = [(1, 10), (1, 20), (2, 30), (3, 5)]
@@ -221,3 +222,12 @@ def test_readings_name_files_and_types():
         ("a", "csv", "d/a.csv.gz", " ", True, Schema.of(i=INT, f=FLOAT)),
         ("b", "json", "b.json", None, False, None),
     ]
+
+
+@pytest.mark.parametrize(("aggregation", "code"), [("times", "Q304"), ("median", "Q301")])
+def test_an_aggregation_without_inverse_is_kept_unless_a_better_class_is_required(aggregation, code):
+    text = f"aggregation times(*, 1); select (k, {aggregation}(p.x)) from p in pairs group by k: p.k;"
+    query = script(text, SOURCES)
+    assert split(query).klass == "C"
+    with pytest.raises(QueryError, match=rf"{code}.*{aggregation}.*keeps 'x'"):
+        split(query, require="B")
