@@ -1,4 +1,4 @@
-"""What the suites for connectors have in common: `LawBroken`, with the law and the problem, and crashes at a line.
+"""A broken law of a connector as an error, `LawBroken`, with the law and the problem; and crashes at a line of a call.
 
 >>> raise LawBroken("source", object(), "order", "row 3 has the time 5, after 7")
 Traceback (most recent call last):

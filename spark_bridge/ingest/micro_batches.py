@@ -96,7 +96,7 @@ class Written:
 
 @dataclass
 class Way:
-    """How the rows of a query are written. `is_divided`: once a batch may have had rows that are no events. `is_sorted`: once one was far from in order."""
+    """The way to write the rows of a query. `is_divided`: once a batch may have had rows that are no events. `is_sorted`: once one was far from in order."""
 
     is_divided: bool = False
     is_sorted: bool = False

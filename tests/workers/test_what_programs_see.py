@@ -299,7 +299,7 @@ def test_program_sees_the_same_of_files_on_every_runtime_and_split(tmp_path, req
     assert len(apart.outputs) == len(RATINGS) + 2
 
 
-@pytest.mark.parametrize("rows", [1, 7, 4096])
+@pytest.mark.parametrize("rows", [7, 4096])
 def test_program_sees_the_names_of_a_payload_in_the_order_of_its_line(tmp_path, rows):
     plan = write_witness(tmp_path, "jsonl", 1, f"{{kind: local, batch_rows: {rows}}}")
     plan.write_text(plan.read_text().replace("payload: [source, rating, at]", "payload: at"))

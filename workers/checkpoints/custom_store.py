@@ -150,12 +150,13 @@ def kept_elsewhere(state: bytes | None) -> dict[str, Any] | None:
 
     >>> kept_elsewhere(codec.encode({"store": "states.py:States", "epoch": 3})), kept_elsewhere(codec.encode(5))
     ({'epoch': 3, 'store': 'states.py:States'}, None)
+    >>> kept_elsewhere(codec.encode({"store": "Bergen", "epoch": 3}))   # a state, since a store has a file and a class
     """
     if state is None or len(state) > LARGEST_STUB:
         return None
     with suppress(CodecError):
         found = codec.decode(state)
-        if isinstance(found, dict) and found.keys() == set(STUB):
+        if isinstance(found, dict) and found.keys() == set(STUB) and ":" in str(found["store"]):
             return found
     return None
 

@@ -73,13 +73,9 @@ def like(text: str, pattern: str, escape: str = "") -> bool:
 def rounded(value: Any, digits: int = 0) -> Any:
     """Round half away from zero: 2.675 is below the half, so that it is 2.67."""
     if isinstance(value, int):
-        return (
-            value
-            if digits >= 0
-            else 0
-            if digits < INT_DIGITS
-            else fitting(int(_rounded(Decimal(value), digits)))
-        )
+        if digits >= 0:
+            return value
+        return 0 if digits < INT_DIGITS else fitting(int(_rounded(Decimal(value), digits)))
     if not math.isfinite(value):
         return value
     if abs(digits) > FLOAT_DIGITS:

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from dgs.compiled.made_loops import MadeLoops
 
 Folded = TypeVar("Folded")
-FEW_TO_WAIT_FOR = 4096
-"""A release of so many events is folded whole, whether the loop for it is ready or not."""
 
 
 class Folder:
@@ -116,12 +114,11 @@ class Folder:
         rest: Release | None = release
         while rest is not None:
             self._compile_in_time()
-            if self._to_compile is None and (not self._may_wait or len(rest) <= FEW_TO_WAIT_FOR):
+            worth = self._bounds.worth_compiling
+            if self._to_compile is None and (not self._may_wait or len(rest) * len(rest.lanes) <= worth):
                 return self._fold_piece(state, rest, outputs), outputs
             before = self._loop.events
-            most = (
-                self._bounds.worth_compiling if self._to_compile is None else self._to_compile.least - before
-            )
+            most = worth if self._to_compile is None else self._to_compile.least - before
             piece, rest = (
                 rest.cut(max(1, most // len(rest.lanes))) if self._waits and rest.lanes else (rest, None)
             )
