@@ -32,21 +32,26 @@ class CalledLoop:
         after = "".join(SCALARS[of] for of in scalars) + RESULTS
         self._cells = struct.Struct(f"={'q' * len(arguments)}{after}")
         self._after, self._start = struct.Struct(f"={after}"), 8 * len(arguments)
+        self._buffer = ctypes.create_string_buffer(self._cells.size)
+        self._place = ctypes.addressof(self._buffer)
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
         """Return the row or the lane that the loop has come to, whether the event there deviates, and the scalars of the state."""
         count = len(self._dtypes)
         columns = map(_given, given[:count], self._dtypes)
-        cells = ctypes.create_string_buffer(self._cells.size)
-        self._cells.pack_into(cells, 0, *columns, *given[count:], 0, False)
-        self._function(cells)
-        *scalars, at, deviates = self._after.unpack_from(cells, self._start)
+        self._cells.pack_into(self._buffer, 0, *columns, *given[count:], 0, False)
+        self._function(self._place)
+        *scalars, at, deviates = self._after.unpack_from(self._buffer, self._start)
         return at, deviates, *scalars
+
+    def places(self, columns: Sequence[Any]) -> list[int]:
+        """Return what may be given for the last columns in place of them, as long as they live."""
+        return [_given(*one) for one in zip(columns, self._dtypes[-len(columns) :], strict=True)]
 
 
 def _given(given: Any, dtype: Any) -> int:
-    """Return where a column is in memory. A whole number stands for itself."""
-    if dtype is None:
+    """Return where a column is in memory. A whole number stands for itself: the place of a column, or a number of rows."""
+    if dtype is None or type(given) is int:
         return int(given)
     if given.dtype != dtype or not given.flags.c_contiguous:
         raise InternalError(problem=f"a compiled loop got a column of {given.dtype} for one of {dtype}")

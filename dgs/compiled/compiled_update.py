@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class, with_nulls
+from dgs.compiled.called_loops import CalledLoop
+from dgs.compiled.lanes_as_columns import columns_of, joined_class, lane_class, shape_of, with_nulls
 from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
 from dgs.compiled.lowering.merged_lanes import Order
@@ -28,6 +29,7 @@ from dgs.compiled.update_loops import WINDOWS, UpdateLoops
 from dgs.compiled.verified_folds import VerifiedFolds
 from dgs.compiled.windows_at_once import Partials, WindowsAtOnce, common_type
 from dgs.compiled.written_outputs import Written
+from dgs.errors import InternalError
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch, Int64s
 from dgs.model.outputs import OutputBatch
@@ -35,6 +37,8 @@ from dgs.model.program import State, Update
 
 MOST_DEVIATIONS = 8
 """After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
+MOST_KEPT, MOST_FOLDS = 4096, 64
+"""What is prepared for batches of at most so many events is kept for those to come, for so many streams."""
 UNTIL_IT_FITS = 64
 """The number of events that are interpreted before the state is looked at again."""
 RowsInterpreter = Callable[[State, int, int, list[OutputBatch]], State]
@@ -61,6 +65,7 @@ class CompiledUpdate:
         self._loops = UpdateLoops(update, translate)
         self._lanes: dict[int, tuple[LaneClass, EventBatch]] = {}
         self._nullable: dict[LaneClass, LaneClass] = {}
+        self._folds: dict[str, _Fold] = {}
         self._verified = VerifiedFolds()
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
@@ -96,23 +101,17 @@ class CompiledUpdate:
         outputs: list[OutputBatch],
     ) -> State:
         try:
-            text, loop, arrays, keys = self._prepared(state, batch, partials)
+            fold, given, columns = self._prepared(state, batch, partials)
         except Refused as refused:
             self._refuse([batch], refused, may_raise=partials is None)
             self.interpreted += len(batch)
             return interpret(state, 0, len(batch), outputs)
-        form = form_of(text.state, keys)
-        written = Written(batch, text.sites, form.objects)
-        columns = [*arrays, *form.of_batch(batch), *written.arguments]
-
-        def call(at: int, *given: Any) -> Any:
-            return loop(at, len(batch), *columns, *given)
 
         def compiled(state: State, outputs: list[OutputBatch]) -> State:
             before = self.interpreted
-            state = self._folded(form, call, state, written, interpret)
+            state = self._folded(fold, columns, given, state, interpret)
             self.events += len(batch) - (self.interpreted - before)
-            found = written.outputs()
+            found = fold.written.outputs()
             if found is not None:
                 outputs.append(found)
             return state
@@ -242,33 +241,59 @@ class CompiledUpdate:
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
         try:
-            return self._prepared(state, batch, are_many_allowed=True)[0]
+            return self._new_fold(state, batch, None, keys_of(state, [batch], are_many_allowed=True)).text
         except Refused as refused:
             return refused.refusal
 
     def _prepared(
-        self,
-        state: State,
-        batch: EventBatch,
-        partials: Partials | None = None,
-        *,
-        are_many_allowed: bool = False,
-    ) -> tuple[LoopText, Loop, list[Array], Keys | None]:
-        """Return the loop for a batch, its columns, and its keys if the state is a dict. Raises Refused."""
-        lane = self._lane_class(batch)
-        keys = keys_of(state, [batch], are_many_allowed=are_many_allowed)
+        self, state: State, batch: EventBatch, partials: Partials | None
+    ) -> tuple[_Fold, Sequence[Any], list[Any]]:
+        """Return the fold for a batch, the state as the loop takes it, and the columns. Raises Refused."""
+        fold, given = self._folds.get(batch.stream), None
+        if (
+            fold is not None
+            and partials is None
+            and fold.suits(batch)
+            and self._loops.is_current(fold.version)
+        ):
+            given = fold.form.given(state)
+        if fold is None or given is None:
+            keys = keys_of(state, [batch])
+            fold = self._new_fold(state, batch, partials, keys)
+            given = fold.form.given(state)
+            if given is None:
+                raise InternalError(
+                    problem=f"a compiled loop does not take a state of {type(state).__name__}"
+                )
+            if fold.version is not None:
+                if len(self._folds) >= MOST_FOLDS:
+                    self._folds.clear()
+                self._folds[batch.stream] = fold
+        else:
+            fold.written.begin(batch)
+        columns: list[Any] = columns_of(batch, fold.lane, fold.text)
+        if partials is not None:
+            columns += partials.columns(fold.text.state)
+        return fold, given, [*columns, *fold.form.of_batch(batch), *fold.places]
+
+    def _new_fold(
+        self, state: State, batch: EventBatch, partials: Partials | None, keys: Keys | None
+    ) -> _Fold:
+        """Return a fold for batches like this one. `keys`: its keys if the state is a dict. Raises Refused."""
         of = state_type(state, keys)
         if partials is not None:
             of = partials.joined_type(of)
         children = 0 if partials is None else len(partials)
         try:
+            lane = self._lane_class(batch)
             text, loop, _ = self._loops.of((lane,), (), of, children)
         except ReadsStream:  # a class of lanes with the name of the stream is asked for
             self._lanes.clear()
             lane = self._lane_class(batch)
             text, loop, _ = self._loops.of((lane,), (), of, children)
-        columns = columns_of(batch, lane, text)
-        return text, loop, columns if partials is None else columns + partials.columns(text.state), keys
+        is_kept = keys is None and partials is None and len(batch) <= MOST_KEPT
+        version = self._loops.version if is_kept else None
+        return _Fold(batch, (lane, text, loop), form_of(text.state, keys), version)
 
     def _refuse(self, batches: Iterable[EventBatch], refused: Refused, *, may_raise: bool = True) -> None:
         """Note why batches are interpreted. Values that do not fit are no fault of the program."""
@@ -281,9 +306,15 @@ class CompiledUpdate:
             raise CompileError(program=program, kind=", ".join(kinds), problem=str(refused.refusal))
 
     def _folded(
-        self, form: ScalarState, loop: Loop, state: State, written: Written, interpret: RowsInterpreter
+        self,
+        fold: _Fold,
+        columns: list[Any],
+        given: Sequence[Any] | None,
+        state: State,
+        interpret: RowsInterpreter,
     ) -> State:
-        """Return the state after a batch. The loop goes on after each event that it leaves to the interpreter."""
+        """Return the state after a batch. The loop goes on after each event that it leaves to the interpreter. `given`: the state, as it takes it."""
+        written, form = fold.written, fold.form
 
         def interpreted(state: State, start: int, stop: int) -> State:
             made: list[OutputBatch] = []
@@ -294,9 +325,10 @@ class CompiledUpdate:
 
         count, at = len(written.batch), 0
         for attempt in range(MOST_DEVIATIONS):
+            given = form.given(state) if attempt else given
             step = UNTIL_IT_FITS
-            if not attempt or form.fits(state):  # the loop was made for the first state
-                at, deviates, *returned = loop(at, *form.given(state))
+            if given is not None:
+                at, deviates, *returned = fold.loop(at, count, *columns, *given)
                 state = form.taken(state, returned)
                 if not deviates:
                     return state
@@ -307,3 +339,27 @@ class CompiledUpdate:
             if at == count:
                 return state
         return interpreted(state, at, count)
+
+
+class _Fold:
+    """How batches of a stream are folded: their class, the loop, the form of states, and what it writes to.
+
+    `version`: of the loop, None if this is for one batch. `places`: the last columns.
+    """
+
+    def __init__(
+        self, batch: EventBatch, of: tuple[LaneClass, LoopText, Loop], form: ScalarState, version: int | None
+    ) -> None:
+        self.lane, self.text, self.loop = of
+        self.form, self.version = form, version
+        self._tags, self._payload = batch.tags, shape_of(batch.payload)
+        room = None if version is None else MOST_KEPT
+        self.written = Written(batch, self.text.sites, form.objects, room=room)
+        given, loop = self.written.arguments, self.loop
+        self.places: Sequence[Any] = loop.places(given) if isinstance(loop, CalledLoop) else given
+
+    def suits(self, batch: EventBatch) -> bool:
+        """Whether another batch of the stream is of the same class, as far as can be told at once."""
+        tags = batch.tags
+        are_same = tags is self._tags or (len(tags) == 1 and tags == self._tags)
+        return are_same and len(batch) <= MOST_KEPT and bool(shape_of(batch.payload) == self._payload)

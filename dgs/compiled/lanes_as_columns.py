@@ -31,7 +31,8 @@ from dgs.model.events import EventBatch, declared_stream
 from dgs.model.tags import Tag
 
 Array = npt.NDArray[Any]
-_DTYPES = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
+INT64, INT32, FLOAT64, BOOLS = map(np.dtype, (np.int64, np.int32, np.float64, np.bool_))
+_DTYPES = {INT: INT64, FLOAT: FLOAT64, BOOL: BOOLS}
 _OF_PYTHON = {int: INT, float: FLOAT, bool: BOOL, str: TEXTS, type(None): NONE}
 _KINDS = {"i": INT, "u": INT, "f": FLOAT, "b": BOOL}
 OF_KEYS = frozenset([int, float, bool, str, bytes])
@@ -89,6 +90,15 @@ def payload_type(column: Any) -> Payload:
     if isinstance(column, dict):
         return {name: _type_of_column(part) for name, part in column.items()}
     return _type_of_column(column)
+
+
+def shape_of(column: Any) -> Any:
+    """Return what tells columns of payloads of different types apart, at little cost for arrays."""
+    if type(column) is np.ndarray:
+        return column.dtype, column.ndim
+    if type(column) is dict:
+        return {name: shape_of(part) for name, part in column.items()}
+    return payload_type(column)
 
 
 def _type_of_column(column: Any) -> Type:
@@ -165,20 +175,20 @@ def with_nulls(one: LaneClass, other: LaneClass) -> LaneClass:
 
 def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array]:
     """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits."""
-    found: list[Array] = [read_only(batch.ts, np.int64)]
+    found: list[Array] = [as_array(batch.ts, INT64)]
     if len(lane.kinds) > 1 or (text.state.name == "dict" and lane.has_codes):
-        codes = np.zeros(len(batch), np.int32) if batch.codes is None else batch.codes
-        found.append(read_only(codes, np.int32))
+        codes = np.zeros(len(batch), INT32) if batch.codes is None else batch.codes
+        found.append(as_array(codes, INT32))
     if len(lane.kinds) > 1:
         tags = tag_facts(batch)
         of_lane = np.array([lane.kinds.index(kind) for kind in tags.kinds])
-        found.append(read_only(of_lane[tags.numbers], np.int64))
+        found.append(as_array(of_lane[tags.numbers], INT64))
     names = {} if lane.fields is None else {f"field{n}": name for n, (name, _) in enumerate(lane.fields)}
     for column in text.reads:
         name = column.removesuffix(THERE)
         values = batch.payload[names[name]] if names else batch.payload
         found.append(_numbers(values, lane.numbers[column]) if name == column else _are_there(values))
-    return found + [read_only(_tested(batch, test), np.bool_) for test in text.tests]
+    return found + [as_array(_tested(batch, test), np.bool_) for test in text.tests]
 
 
 def _tested(batch: EventBatch, test: Test) -> Array:
@@ -207,8 +217,8 @@ def _are_there(column: Any) -> Array:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return _numbers(column.is_valid(), BOOL)
     if isinstance(column, list):
-        return read_only([one is not None for one in column], np.bool_)
-    return read_only(np.broadcast_to(True, len(column)), np.bool_)
+        return as_array([one is not None for one in column], np.bool_)
+    return as_array(np.broadcast_to(True, len(column)), np.bool_)
 
 
 def _numbers(column: Any, of: Type) -> Array:
@@ -224,16 +234,14 @@ def _numbers(column: Any, of: Type) -> Array:
             if isinstance(column, pa.ChunkedArray)
             else column.to_numpy(zero_copy_only=False)
         )
-    return read_only(column, _DTYPES[of])
+    return as_array(column, _DTYPES[of])
 
 
-def read_only(column: Any, dtype: Any) -> Array:
-    """Return a column as an array that compiled code takes without a second compilation."""
+def as_array(column: Any, dtype: Any) -> Array:
+    """Return a column as an array that compiled code reads."""
+    if type(column) is np.ndarray and column.dtype is dtype and column.flags.c_contiguous:
+        return column
     try:
-        array = np.ascontiguousarray(column, dtype)
+        return np.ascontiguousarray(column, dtype)
     except OverflowError:
         raise DoesNotFit("an int of the payloads does not fit into 64 bits") from None
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dgs.compiled.lanes_as_columns import Array, columns_of, read_only
+from dgs.compiled.lanes_as_columns import Array, as_array, columns_of
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
 from dgs.compiled.lowering.merged_lanes import LAST
 from dgs.compiled.lowering.value_types import DoesNotFit
@@ -51,7 +51,7 @@ class _Lane:
         own = form.of_batch(batch)
         self._written = Written(batch, self._sites, form.objects)
         self.arguments = [*self._columns.pop(0), *own, *self._written.arguments]
-        self.numbers = [read_only(batch.seq, np.int64)] if self._with_numbers else []
+        self.numbers = [as_array(batch.seq, np.int64)] if self._with_numbers else []
 
     def finish(self) -> None:
         """Take the outputs of the batch that is folded."""
@@ -119,8 +119,16 @@ class MergedRun:
     ) -> State:
         """Return the state after all lanes; add the outputs. `most`: after so many deviations, what is left is interpreted."""
         given: Sequence[Any] | None = None  # the state as the loop has it, from batch to batch
-        while given is not None or (self.deviations < most and self._form.fits(state)):
-            given = self._form.given(state) if given is None else given
+        while True:
+            if given is None and self.deviations < most:
+                given = self._form.given(state)
+            if given is None:
+                left = [
+                    batch for n, lane in enumerate(self._lanes) for batch in lane.rest(int(self._heads[n]))
+                ]
+                self.interpreted += sum(map(len, left))
+                state = rest(state, left, outputs) if left else state
+                break
             at, deviates, *returned = self._loop(*self._arguments(), *given)
             given = returned or given  # arrays change in place
             if deviates or at < 0:
@@ -134,10 +142,6 @@ class MergedRun:
                 self._next_batch(at)
             elif not deviates:
                 raise InternalError(problem="a compiled loop over several lanes does not advance")
-        else:
-            left = [batch for n, lane in enumerate(self._lanes) for batch in lane.rest(int(self._heads[n]))]
-            self.interpreted += sum(map(len, left))
-            state = rest(state, left, outputs) if left else state
         for lane in self._lanes:
             lane.finish()
             outputs += lane.outputs

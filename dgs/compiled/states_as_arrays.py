@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dgs.compiled.lanes_as_columns import payload_type
 from dgs.compiled.lowering.entries import FIRST, origins_of
-from dgs.compiled.lowering.python_values import to_python, to_scalars, type_of
+from dgs.compiled.lowering.python_values import Flat, flat, type_of
 from dgs.compiled.lowering.value_types import (
     KEPT,
     UNSEEN,
@@ -114,22 +114,15 @@ class ScalarState:
     """A state as scalars."""
 
     def __init__(self, of: Type) -> None:
-        self._of = of
+        self._scalars, self._value = flat(of)
 
-    def fits(self, state: State) -> bool:
-        """Whether a state can be one of the type."""
-        try:
-            return joined(self._of, type_of(state)) == self._of
-        except Refused:
-            return False
-
-    def given(self, state: State) -> Sequence[Any]:
-        """Return what the loop takes of a state."""
-        return to_scalars(state, self._of)
+    def given(self, state: State) -> Sequence[Any] | None:
+        """Return what the loop takes of a state, None if it is not one of the type."""
+        return self._scalars(state)
 
     def taken(self, _before: State, returned: Sequence[Any]) -> State:
         """Return the state that the loop has returned."""
-        return to_python(iter(returned), self._of)
+        return self._value(*returned)
 
     def of_batch(self, _batch: EventBatch) -> list[Array]:
         """Return what the loop needs of a batch to find entries."""
@@ -144,20 +137,14 @@ class DictState(ScalarState):
     """A state as the entries of a dict. Kept objects have numbers: from 0 on those that were there, from -2 down those of this run."""
 
     def __init__(self, of: Type, keys: Keys) -> None:
-        super().__init__(of)
         self._entry = of.parts[0]
         self._keys, self._slots = keys.found, keys.slots
         self._arrays: list[Array] = []
         self._objects: list[Any] = []
         self._made: dict[int, Any] = {-1: None}
+        kept = Flat(self._number_of, self._made.__getitem__)
+        self._scalars, self._value = kept if self._entry == KEPT else flat(self._entry)
         self._batches: list[tuple[int, int, EventBatch, list[str | None]]] = []
-
-    def fits(self, state: State) -> bool:
-        """Whether the entries of the keys can be of the type."""
-        try:
-            return joined(self._entry, _entries_type(state, self._keys)) == self._entry
-        except Refused:
-            return False
 
     def of_batch(self, batch: EventBatch) -> list[Array]:
         """Return the slots of the tags of a batch, and where the numbers of its objects begin."""
@@ -168,22 +155,23 @@ class DictState(ScalarState):
         base.flags.writeable = False
         return [self._slots[id(batch)], base]
 
-    def given(self, state: State) -> Sequence[Any]:
-        """Return the arrays of the entries."""
+    def given(self, state: State) -> Sequence[Any] | None:
+        """Return the arrays of the entries, None if some are not of the type."""
         found = [state.get(key, MISSING) for key in self._keys]
         there = np.array([one is not MISSING for one in found], np.bool_)
-        scalars = () if self._entry == UNSEEN else scalars_of(self._entry)
-        of_entries = [np.zeros(len(found), np.dtype(of)) for of in scalars]
+        of_entries = [np.zeros(len(found), np.dtype(of)) for of in scalars_of(self._entry)]
         for slot in np.flatnonzero(there).tolist():
-            for array, scalar in zip(of_entries, self._scalars(found[slot]), strict=True):
+            scalars = self._scalars(found[slot])
+            if scalars is None:
+                return None
+            for array, scalar in zip(of_entries, scalars, strict=True):
                 array[slot] = scalar
         fixed = [there, np.zeros(len(found), np.bool_), np.zeros(len(found), np.int64), np.zeros(1, np.int64)]
         self._arrays = [*fixed, *of_entries]
         return self._arrays
 
-    def _scalars(self, entry: Any) -> Sequence[Any]:
-        if self._entry != KEPT:
-            return to_scalars(entry, self._entry)
+    def _number_of(self, entry: Any) -> tuple[int]:
+        """Return the number of an object that the dict keeps, the only scalar of an entry."""
         if entry is None:
             return (-1,)
         self._objects.append(entry)
@@ -199,9 +187,7 @@ class DictState(ScalarState):
         if self._entry == KEPT:
             self._make(scalars[0][written])
         for slot, *parts in zip(written.tolist(), *lists, strict=True):
-            before[self._keys[slot]] = (
-                self._made[parts[0]] if self._entry == KEPT else to_python(iter(parts), self._entry)
-            )
+            before[self._keys[slot]] = self._value(*parts)
         return before
 
     def objects(self, numbers: Array) -> Column:

@@ -36,7 +36,10 @@ Found = tuple[LoopText, Loop, Sequence[LoopText]]
 
 
 class UpdateLoops:
-    """The loops of an update. `translate`: makes a loop of its text; None: it is not ready yet. `reads_stream`: whether the update looks at the names of streams."""
+    """The loops of an update. `translate`: makes a loop of its text; None: it is not ready yet. `reads_stream`: whether the update looks at the names of streams.
+
+    `version`: changes when other loops may be returned than before.
+    """
 
     def __init__(self, update: Update, translate: Callable[[LoopText], Loop | None]) -> None:
         self._update, self._translate = update, translate
@@ -45,6 +48,7 @@ class UpdateLoops:
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
         self._surroundings: Surroundings | None = None
         self._changes, self.reads_stream = 0, False
+        self.version = 0
 
     def of(
         self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type, children: int = 0
@@ -57,7 +61,7 @@ class UpdateLoops:
         if self._surroundings is not None and self._surroundings.have_changed():
             self._surroundings = None
             self._loops.clear()
-            self._ready.clear()
+            self._forget()
             self._changes += 1
         if self._changes > MOST_CHANGES:
             raise DoesNotFit(f"what it reads from outside has changed more than {MOST_CHANGES} times")
@@ -70,6 +74,15 @@ class UpdateLoops:
             )
         return self._ready[asked]
 
+    def is_current(self, version: int | None) -> bool:
+        """Whether loops that were returned at a version are those that would be returned now."""
+        around = self._surroundings
+        return version == self.version and around is not None and not around.have_changed()
+
+    def _forget(self) -> None:
+        self._ready.clear()
+        self.version += 1
+
     def _made(self, surroundings: Surroundings, key: Key) -> Found:
         """Return a loop from now on, or raise Refused."""
         if key not in self._loops:
@@ -80,7 +93,7 @@ class UpdateLoops:
         text, loop, of_lanes = found
         if self._widest.get(key[0]) != of_lanes[0].state:
             self._widest[key[0]] = of_lanes[0].state
-            self._ready.clear()
+            self._forget()
         try:
             loop = loop or self._translate(text)
         except NESTED_TOO_DEEPLY:

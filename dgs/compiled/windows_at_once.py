@@ -12,7 +12,7 @@ from itertools import repeat
 import numpy as np
 
 from dgs.compiled.lanes_as_columns import Array
-from dgs.compiled.lowering.python_values import to_python, to_scalars, type_of
+from dgs.compiled.lowering.python_values import flat, type_of
 from dgs.compiled.lowering.value_types import (
     NONE,
     NUMBERS,
@@ -53,11 +53,15 @@ def arrays_of(states: Sequence[State], of: Type) -> list[Array]:
         return [array for part, of_part in parts for array in arrays_of(part, of_part)]
     if of.is_optional:
         there = [state is not None for state in states]
-        fill = states[there.index(True)] if any(there) else to_python(repeat(0), of.parts[0])
+        fill = (
+            states[there.index(True)]
+            if any(there)
+            else flat(of.parts[0]).value(*[0] * (len(scalars_of(of)) - 1))
+        )
         known = [fill if state is None else state for state in states]
         return [np.array(there), *arrays_of(known, of.parts[0])]
-    rows = [to_scalars(state, of) for state in states]
-    return [np.array([row[n] for row in rows], scalar) for n, scalar in enumerate(scalars_of(of))]
+    rows = zip(*map(flat(of).scalars, states), strict=True) if states else repeat(())
+    return [np.array(row, scalar) for row, scalar in zip(rows, scalars_of(of), strict=False)]
 
 
 class Partials:
@@ -113,6 +117,7 @@ class WindowsAtOnce:
                 self.interpreted += len(window)
                 self.deviations += 1
                 at += 1
-        parts = zip(*(array.tolist() for array in arrays), strict=True) if arrays else iter([()] * count)
-        found = [to_python(iter(part), self._of) for part in parts]
+        lists = [array.tolist() for array in arrays]
+        value = flat(self._of).value
+        found = map(value, *lists) if lists else (value() for _ in range(count))
         return [others.get(number, state) for number, state in enumerate(found)]

@@ -26,16 +26,32 @@ Rows = npt.NDArray[np.intp]
 
 
 class Written:
-    """The outputs of a batch: arrays for the loop to write to, and outputs of the events that the interpreter processed."""
+    """The outputs of a batch: arrays for the loop to write to, and outputs of the events that the interpreter processed.
 
-    def __init__(self, batch: EventBatch, sites: Sequence[Site], objects: Callable[[Array], Column]) -> None:
-        self.batch, self._sites, self._objects = batch, sites, objects
-        count = len(batch)
+    `room`: the arrays are kept for other batches, of at most so many events. None: they go out as they are.
+    """
+
+    def __init__(
+        self,
+        batch: EventBatch,
+        sites: Sequence[Site],
+        objects: Callable[[Array], Column],
+        *,
+        room: int | None = None,
+    ) -> None:
+        self.batch, self._sites, self._objects, self._is_kept = batch, sites, objects, room is not None
+        count = len(batch) if room is None else room
         self._counts = np.zeros(max(1, len(sites)), np.int64)
         self._columns = [[np.empty(count, np.dtype(of)) for of in site.columns] for site in sites]
         self._rows = [np.empty(0 if site.is_always else count, np.int64) for site in sites]
         self._others: list[tuple[Rows | None, Column]] = []
         self._others_rows: list[Rows] = []
+
+    def begin(self, batch: EventBatch) -> None:
+        """Go on with another batch, whose outputs are to be written. Those of the one before have been taken."""
+        self.batch = batch
+        self._counts.fill(0)
+        self._others, self._others_rows = [], []
 
     @property
     def arguments(self) -> list[Array]:
@@ -51,7 +67,11 @@ class Written:
 
     def outputs(self) -> OutputBatch | None:
         """Return all outputs; None if there are none."""
-        parts = [self._part(site) for site in self._sites] + self._others
+        counts = self._counts.tolist()
+        sites = [site for site in self._sites if site.is_always or counts[site.number]]
+        if not (sites or self._others):
+            return None
+        parts = [self._part(site, counts[site.number]) for site in sites] + self._others
         parts = [(rows, values) for rows, values in parts if rows is None or len(rows)]
         if len(parts) <= 1:
             return None if not parts else OutputBatch.of_rows(self.batch, parts[0][1], parts[0][0])
@@ -64,16 +84,20 @@ class Written:
     def _all_rows(self) -> Rows:
         return np.arange(len(self.batch))
 
-    def _part(self, site: Site) -> tuple[Rows | None, Column]:
+    def _part(self, site: Site, count: int) -> tuple[Rows | None, Column]:
         """Return the rows of the events that came to a site, None for all, and the values that they emitted."""
-        written, rows = self._columns[site.number], None
+        rows = None
+        count = len(self.batch) if site.is_always else count
+        written = [self._own(column, count) for column in self._columns[site.number]]
         if not site.is_always:
-            rows = self._rows[site.number][: self._counts[site.number]]
-            written = [column[: len(rows)] for column in written]
+            rows = self._own(self._rows[site.number], count)
         elif self._others_rows:
             rows = np.delete(self._all_rows, np.concatenate(self._others_rows))
             written = [column[rows] for column in written]
         return rows, self._column(site.value, iter(written), rows)
+
+    def _own(self, column: Array, count: int) -> Array:
+        return column[:count].copy() if self._is_kept else column[:count]
 
     def _column(self, value: Value, written: Iterator[Array], rows: Rows | None) -> Column:
         """Return a value of a site for some events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+from abc import ABCMeta
 from collections.abc import Iterator
 from enum import EnumMeta
 from functools import lru_cache
@@ -149,13 +150,18 @@ class Surroundings:
 
     def have_changed(self) -> bool:
         """Return whether a value that was read is another one by now."""
-        if any(one.of.__code__ is not code or one.have_changed() for code, one in self._inside):
-            return True
         if self.of.__defaults__ is not self._defaults:
             return True
-        if any(self._look_up(name) is not value for name, value in self._names.items()):
-            return True
-        return any(_static(of, name) is not value for of, name, value in self._attributes)
+        for code, one in self._inside:  # loops, since this is asked before each batch
+            if one.of.__code__ is not code or one.have_changed():
+                return True
+        for name, value in self._names.items():
+            if self._look_up(name) is not value:
+                return True
+        for of, name, value in self._attributes:  # noqa: SIM110
+            if _static(of, name) is not value:
+                return True
+        return False
 
     def _look_up(self, name: str) -> Any:
         if name in self._cells:
@@ -170,6 +176,13 @@ def _static(of: Any, name: str) -> Any:
     """Return an attribute as it is kept: nothing is called."""
     if isinstance(of, EnumMeta) and name in of.__members__:
         return of.__members__[name]
+    if type(of).__class__ in (type, ABCMeta) and not isinstance(
+        of, type
+    ):  # `inspect` takes ten times as long
+        found = [own[name] for own in map(vars, type(of).__mro__) if name in own][:1]
+        own = getattr(of, "__dict__", {})
+        if not found or name not in own:
+            return found[0] if found else own.get(name, MISSING)
     return inspect.getattr_static(of, name, MISSING)
 
 
