@@ -68,13 +68,17 @@ class Ending:
         if self.directory is None:  # perhaps in the middle of an import, so import no more
             return f"repeat with: {command()}"
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
+        from dgs.job.run_directory import ABOUT
 
         place = self.directory.checkpoints
-        goes_on = holds_checkpoints(place) and (is_unfinished(place) or self.directory.unprinted.exists())
-        if not goes_on:
-            return f"repeat with: {command()}"
-        resume = f"go on with: {resume_command(self.directory.path)}"
-        return f"fix the program and {resume} --accept-code-change" if mended else resume
+        resume = resume_command(self.directory.path)
+        if holds_checkpoints(place) and (is_unfinished(place) or self.directory.unprinted.exists()):
+            onward = f"go on with: {resume}"
+            return f"fix the program and {onward} --accept-code-change" if mended else onward
+        # A directory that has a run, be it without a commit, takes no other one.
+        is_taken = (self.directory.path / ABOUT).exists()
+        is_named = any(word.startswith("--run-dir") for word in sys.argv)
+        return f"repeat with: {resume if is_named and is_taken else command()}"
 
     def kept(self) -> str:
         """Return a phrase on the files that an unfinished run left behind."""
@@ -110,7 +114,8 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
 
     ending = Ending(as_json, debug)
     try:
-        yield ending
+        with _only_stopped():
+            yield ending
     except InternalError as error:
         raise _bug(error, error, ending) from None
     except DgsError as error:
@@ -137,6 +142,20 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
                 say(traceback.format_exc().rstrip())
             raise _failure(SystemRefusalError.of(error), ending) from None
         raise _bug(error, InternalError(problem=f"{type(error).__name__}: {error}"), ending) from None
+
+
+@contextlib.contextmanager
+def _only_stopped() -> Iterator[None]:
+    """Once a signal has come, take any error for its effect: a module whose import it has cut short fails later, in its own way."""
+    from dgs.workers.runtime.process import check_not_stopped
+
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception:
+        check_not_stopped()
+        raise
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:

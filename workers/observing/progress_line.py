@@ -50,8 +50,10 @@ class Rates:
         self._generation = 0
 
     def add(self, figures: RunFigures) -> None:
-        """Take the next figures. After a restart the counts begin at the checkpoint."""
-        if figures.generation != self._generation:
+        """Take the next figures. After a restart the counts begin at the checkpoint, at times before its generation is told."""
+        if figures.generation != self._generation or (
+            self._recent and figures.events < self._recent[-1].events
+        ):
             self._generation, self._first = figures.generation, None
             self._recent.clear()
             self._late.clear()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dgs.cli import Messages
+from dgs.workers.runtime import process
 from tests.selection import rest_is_slow
 
 END = """
@@ -134,3 +135,16 @@ def test_a_signal_whose_exception_was_swallowed_keeps_the_run_from_beginning(pro
     done = dgs("run plan.yaml")
     assert done.code == 143
     assert "was stopped" in done.err
+
+
+def test_an_error_after_such_a_signal_is_no_bug(project, dgs, monkeypatch):
+    """A module whose import was cut short is there in part, and whatever uses it fails."""
+
+    def cut_short(*_: object, **__: object) -> None:
+        process.came.append(signal.SIGTERM)
+        raise AttributeError("partially initialized module")
+
+    monkeypatch.setattr(process, "came", [])
+    monkeypatch.setattr("dgs.api.preparing.from_file", cut_short)
+    done = dgs("run plan.yaml --json")
+    assert (done.code, "was stopped" in done.err, "DGS901" in done.err) == (143, True, False)

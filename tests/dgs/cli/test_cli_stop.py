@@ -116,11 +116,12 @@ def test_stop_without_a_commit_says_what_is_kept(slow, dgs, edit):
     assert done.code == 5
     assert "no checkpoint could be committed within `runtime.stop_timeout`" in done.err
     assert "outputs so far are kept as out/part-0.jsonl.partial" in done.err
-    assert done.err.endswith(
-        "repeat with: dgs run plan.yaml --run-dir there --set runtime.stop_timeout=50ms\n"
-    )
+    assert done.err.endswith("repeat with: dgs resume there\n")
     results = RunDirectory(THERE).results()
     assert (results["status"], results["stopped_at"], results["epoch"]) == ("stopped", None, None)
+    mute.close()
+    assert dgs("resume there").code == 0
+    assert RunDirectory(THERE).results()["status"] == "done"
 
 
 def test_files_of_an_earlier_run_do_not_mix_with_a_stopped_run(slow, dgs):

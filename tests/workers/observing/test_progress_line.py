@@ -101,9 +101,10 @@ def test_one_stream_without_a_known_end_leaves_out_the_percentage():
     assert "%" not in shown.line()
 
 
-def test_after_a_restart_the_rate_is_that_of_the_new_generation():
+@pytest.mark.parametrize("told", [2, 1], ids=["at once", "later"])
+def test_after_a_restart_the_rate_is_that_of_the_new_generation(told):
     shown = Progressing()
-    for t, events, generation in ((0, 0, 1), (1, 900, 1), (2, 100, 2), (3, 150, 2)):
+    for t, events, generation in ((0, 0, 1), (1, 900, 1), (2, 100, told), (3, 150, told)):
         shown.add(RunFigures(t=float(t), events=events, generation=generation))
     assert "50 events/s (50 on average)" in shown.line()
 
