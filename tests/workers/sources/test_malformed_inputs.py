@@ -294,7 +294,7 @@ NOTHING = """\
 """
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_row_of_a_csv_file_with_too_few_fields_that_is_no_text_is_named(tmp_path):
     (tmp_path / "program.py").write_text("import dgs\n\n\nclass Nothing(dgs.Program):\n" + NOTHING)
     (tmp_path / "a.csv").write_bytes(b"ts,x,y\n1,2,3\n2,\xed\xa0\n")

@@ -35,6 +35,7 @@ from dgs.workers.sources.readers.csv_cells import (
     CellTypes,
     DoesNotFitError,
     RaggedRows,
+    unprinted,
 )
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable
 from dgs.workers.sources.rows import Arrivals, Place, RawRows
@@ -208,9 +209,14 @@ class CsvReader:
         checks = file.lines.check_quotes
         with TextFile(file.path, config.encoding, longest=LONGEST_LINE, check_quotes=checks) as text:
             try:
-                reader = arrow_csv.open_csv(text, read, parse, convert)
+                with unprinted():
+                    reader = arrow_csv.open_csv(text, read, parse, convert)
                 waiting: pa.RecordBatch | None = None
-                for block in reader:
+                while True:
+                    with unprinted():
+                        block = next(reader, None)
+                    if block is None:
+                        break
                     if waiting is not None:
                         yield waiting
                     waiting = block

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -244,3 +246,14 @@ class RaggedRows:
         passed = {record: row for record, row in self.found.items() if record < self._cursor}
         self.found = {record: row for record, row in self.found.items() if record >= self._cursor}
         return records, passed
+
+
+@contextmanager
+def unprinted() -> Iterator[None]:
+    """Keep Python from printing that Arrow cannot give `RaggedRows` a record that is no text: Arrow raises an error, too."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda told: None if isinstance(told.object, RaggedRows) else before(told)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
