@@ -138,7 +138,10 @@ GENERATED = {
         "exec",
     ): "a loop whose text follows from the kinds of a flow's steps, never from data",
     ("dgs/compiled/python_loops.py", "exec"): "a loop whose text follows from an update, never from data",
-    ("dgs/compiled/lowering/python_values.py", "exec"): "functions whose text follows from a type, never from data",
+    (
+        "dgs/compiled/lowering/python_values.py",
+        "exec",
+    ): "functions whose text follows from a type, never from data",
     ("dgs/query/pig/pig_python.py", "exec"): "functions that a script defines: the user's own program",
 }
 """Unsafe calls that are safe, and why."""
