@@ -39,7 +39,7 @@ class Given(ast.expr):
 
 def text_of(node: ast.AST) -> str:
     """Return an expression as its author wrote it."""
-    return ast.unparse(_spelled(node))
+    return ast.unparse(ast.fix_missing_locations(_spelled(node)))
 
 
 def _spelled(node: Any) -> Any:
