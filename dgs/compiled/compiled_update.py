@@ -355,8 +355,10 @@ class _Fold:
         self._tags, self._payload = batch.tags, shape_of(batch.payload)
         room = None if version is None else MOST_KEPT
         self.written = Written(batch, self.text.sites, form.objects, room=room)
-        given, loop = self.written.arguments, self.loop
-        self.places: Sequence[Any] = loop.places(given) if isinstance(loop, CalledLoop) else given
+        loop = self.loop
+        self.places: Sequence[Any] = self.written.arguments
+        if version is not None and isinstance(loop, CalledLoop):
+            self.places = loop.places(self.places)
 
     def suits(self, batch: EventBatch) -> bool:
         """Whether another batch of the stream is of the same class, as far as can be told at once."""

@@ -202,7 +202,9 @@ class _Usual(NamedTuple):
     field: int
 
 
-USUAL = frozenset(vars(_Usual)) | {"__doc__"}
+OF_ANY_CLASS = frozenset(["__doc__", "__slotnames__"])
+"""Names that say nothing: `copy` and `pickle` leave `__slotnames__` with a class whose objects they have copied."""
+USUAL = frozenset(vars(_Usual)) | OF_ANY_CLASS
 """The names that every NamedTuple has: with others, such as `__bool__`, it would be no plain tuple."""
 PLAIN = (int, float, bool, str, tuple, type(None))
 """The types of defaults of fields: others may decide what a field is."""
@@ -213,5 +215,5 @@ class _Frozen:
     field: int
 
 
-USUAL_OF_FROZEN = frozenset(vars(_Frozen)) | {"__doc__", "__slots__", "__getstate__", "__setstate__"}
+USUAL_OF_FROZEN = frozenset(vars(_Frozen)) | OF_ANY_CLASS | {"__slots__", "__getstate__", "__setstate__"}
 """The names that frozen dataclasses have. `@dataclass` makes `__getstate__` and `__setstate__` for those with slots."""

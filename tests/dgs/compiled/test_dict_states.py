@@ -212,3 +212,14 @@ def test_a_state_that_was_saved_is_folded_on_in_the_other_mode(seed, is_compiled
     state = modes[0](program.init(), batch.cut(0, middle), []) if middle else program.init()
     saved = codec.encode(state, keeps_order=True)
     assert exact(modes[1](codec.decode(saved), batch.cut(middle, len(batch)), [])) == wanted[0]
+
+
+def test_a_dict_is_folded_in_machine_code_batch_by_batch(machine):
+    text = "class P(dgs.Program):\n    def init(self): return {}\n    def update(self, state, event, emit):\n"
+    text += "        k = event.tag.key\n        if k not in state or state[k] < event.payload: emit(k)\n"
+    text += "        state[k] = event.payload\n        return state\n"
+    program, tags = program_of(text), [dgs.Tag("a", key) for key in ("p", "q")]
+    compiled = Compiled(program, machine)
+    events = batch_of([3, 1, 4, 1, 5, 9, 2, 6], tags=tags, codes=[0, 1, 0, 0, 1, 0, 1, 1])
+    assert compiled.fold(events, {}, [2, 5]) == interpreted(program, events, {})
+    assert compiled.update.interpreted == 0

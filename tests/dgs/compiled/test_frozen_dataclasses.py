@@ -1,7 +1,11 @@
 """Frozen dataclasses in states: those that are more than their fields are interpreted."""
 
+import pickle
+from typing import NamedTuple
+
 import pytest
 
+from dgs.compiled.lowering.value_types import is_named_tuple
 from tests.dgs.compiled.both_ways import Compiled, batch_of, interpreted, program_of
 
 TEXT = """
@@ -78,3 +82,12 @@ def test_whether_an_int_is_in_a_record_asks_for_its_names():
     program = program_of(text + "        emit(event.payload in {'a': 1, 'b': 2})\n        return state\n")
     batch = batch_of([1, 2, 3])
     assert Compiled(program).fold(batch, 0) == interpreted(program, batch, 0)
+
+
+class Pair(NamedTuple):
+    one: int
+
+
+def test_a_named_tuple_that_was_pickled_is_still_one():
+    pickle.dumps(Pair(1), 2)  # leaves `__slotnames__` with the class
+    assert is_named_tuple(Pair)

@@ -7,7 +7,15 @@ import pyarrow as pa
 import pytest
 
 import dgs
-from tests.dgs.compiled.both_ways import Compiled, batch_of, exact, interpreted, program_of, without_limit
+from tests.dgs.compiled.both_ways import (
+    Compiled,
+    batch_of,
+    by_python,
+    exact,
+    interpreted,
+    program_of,
+    without_limit,
+)
 from tests.dgs.compiled.ordinary_programs import KEYED, PROGRAMS
 from tests.dgs.compiled.random_programs import EDGES, FLOATS
 
@@ -103,3 +111,37 @@ def test_keys_are_compared_with_constants(keys):
     compiled, events = Compiled(program), batch_of([1, 2, 3], tags=tags, codes=[0, 1, 0])
     assert compiled.fold(events, 0) == interpreted(program, events, 0)
     assert compiled.update.interpreted == 0
+
+
+def test_statements_with_others_inside_are_refused_with_their_first_line():
+    text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n"
+    text += "        try:\n            one = 10 // event.payload\n        except ZeroDivisionError:\n            one = 0\n        return one\n"
+    program = program_of(text)
+    compiled, events = Compiled(program), batch_of([1, 0, 3])
+    assert compiled.fold(events, 0) == interpreted(program, events, 0)
+    assert "`try:` is not compiled" in str(next(iter(compiled.update.refusals.values())))
+
+
+@pytest.mark.parametrize("way", ["python", "machine"])
+def test_what_is_kept_from_batch_to_batch_fits_the_next_one(way, machine):
+    text = "class P(dgs.Program):\n    step = 1\n    def init(self): return None\n    def update(self, state, event, emit):\n"
+    text += "        n = event.payload\n        if n is None or n > 3: return None\n        if state is not None: emit(state * self.step)\n        return n\n"
+    program = program_of(text)
+    compiled = Compiled(program, machine if way == "machine" else by_python)
+    state = None
+    for payload in (
+        *(np.array(one) for one in ([1, 2], [3, 4, 1], [2])),
+        np.array([1.5, 2.5]),
+        np.array([1, 9], np.int8),
+        [True, 2],
+        pa.array([1, None, 2]),
+        np.array([3, 2**62]),
+        np.arange(10)[::3],
+    ):
+        program.step += len(payload) % 2
+        events = batch_of(payload)
+        wanted = interpreted(program, events, state)
+        assert compiled.fold(events, state, [1]) == wanted
+        for event in events.events():
+            state = program.update(state, event, [].append)
+    assert compiled.update.events > 8
