@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.context import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 12
+VERSION = 13
 """Raised when costs are measured in another way, so that those from before are not used."""
 
 MOST_TRIALS = 5
@@ -71,16 +71,20 @@ def known_costs(
     streams: Sequence[StreamConfig],
     config: ProgramConfig | None,
     sinks: Sequence[str] = (),
+    *,
+    is_shared: bool = False,
 ) -> KnownCosts:
     """Return the costs of the program in `context`: kept ones, else those of a trial. Nothing that the program does stops this.
 
-    `config`: how a plan file names the program, None for an object. `sinks`: the kinds of the job's sinks.
+    `config`: how a plan file names the program, None for an object. `sinks`: the kinds of the job's sinks. `is_shared`: other
+    processes than ours read what is in memory, and send outputs to it.
     """
     from dgs.workers.sources.sampling import seconds_of_reading
     from dgs.workers.trial.trial import sentence_of
     from dgs.workers.trial.trial_process import tried
 
     program = context.program
+    sinks = [kind for kind in sinks if is_shared or kind != "memory"]
     try:
         question = _question(context, streams, config, sinks)
         if question is None:
@@ -90,14 +94,14 @@ def known_costs(
         if is_ours(error):
             raise
         return typical_costs(program, sentence_of(error))
-    place = _place("trial", code, question.subject, [stream.source.kind for stream in streams])
+    place = _place("trial", code, question.subject, [stream.source.kind for stream in streams], is_shared)
     kept = _kept(place)
     if kept is not None and not kept.is_doubtful:
         return KnownCosts(_on_this_machine(kept.costs), "kept from an earlier trial")
     found = tried(question)
     if kept is None and found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
-    costs = replace(found.costs, sources=seconds_of_reading(streams, context))
+    costs = replace(found.costs, sources=seconds_of_reading(streams, context, is_shared=is_shared))
     if kept is not None:
         costs = kept.costs if found.problem is not None else _keep(place, costs, kept)
         return KnownCosts(_on_this_machine(costs), "kept from an earlier trial")

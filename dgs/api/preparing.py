@@ -321,8 +321,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
     made = given or make_plan(config, program, seen, costs=known)
     until = None if max_events is None else cutoff(config.streams, context, max_events)
-    chosen_by = costs[0] if costs else None
-    return Prepared(request, program, seen, made, until, max_events, is_made=given is None, costs=chosen_by)
+    return Prepared(request, program, seen, made, until, max_events, given is None, next(iter(costs), None))
 
 
 def _check_stamps(program: Program, seen: Topology) -> None:
@@ -338,12 +337,13 @@ def costs_on(topology: Topology, request: Request, program: Program) -> KnownCos
     """Return the costs of a program. In a single process they decide little, and are not measured."""
     from dgs.api.costing import known_costs, typical_costs
 
+    config = request.settings.config
     if topology.hosts == 1:
         return typical_costs(program)
-    config = request.settings.config
     named = config.program if request.is_from_file else None
     kinds = [sink.kind for sink in config.sinks] or ["jsonl" if request.is_from_file else "memory"]
-    known = known_costs(context_of(request, program), config.streams, named, kinds)
+    context, is_shared = context_of(request, program), config.runtime.kind == "ray"
+    known = known_costs(context, config.streams, named, kinds, is_shared=is_shared)
     is_compiled = config.runtime.compile != "off"
     return known if is_compiled else replace(known, costs=replace(known.costs, compiled_kinds={}))
 

@@ -1,7 +1,6 @@
 """Predictions beside measurements: the throughput of many plans, by the model and in a run.
 
-In this process the seconds are those of its processor, so other processes of the machine spoil nothing. Two hosts are measured in turns
-with one worker there, and their throughput is that of one worker here times the ratio of the two.
+The seconds are those of the processor, so other processes of the machine spoil nothing; on two hosts those of the longest path of work.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class Pair:
         return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, **more}
 
 
-FULL = Trials(scalar=12_000_000, vectorised=12_000_000, dear=60_000, randoms=2)
-"""Runs of a second and more, but for the fastest: starting takes some milliseconds, and loading compiled loops a tenth of a second."""
+FULL = Trials(scalar=2_000_000, vectorised=2_000_000, dear=60_000, randoms=2)
+"""As many events as Ray's shared memory has room for; beyond that it writes them to the disk, which is in no prediction."""
 
 QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repetitions=1, randoms=2)
 
@@ -94,9 +93,8 @@ def predictions(trials: Trials) -> Finding:
 
 
 def _pairs(job: str, trials: Trials) -> Iterator[Pair]:
-    """Yield the pairs of a job: those in this process first, since one worker here is the unit of all others."""
+    """Yield the pairs of a job."""
     program, streams = JOBS[job](trials)
-    one = 0.0
     for place in trials.places:
         plans = dict(plans_at(place, program, streams, trials.randoms))
         plans = {name: plans[name] for name in distinct(plans, [ONE, *PLANS[place]]).values()}
@@ -106,11 +104,8 @@ def _pairs(job: str, trials: Trials) -> Iterator[Pair]:
             name: plan for name, plan in plans.items() if guessed[name] * HOPELESS**2 >= max(guessed.values())
         }
         found, problem = _measured(fast, place, trials.repetitions)
-        if place == "local":
-            one = found[ONE]
         for name, eps in found.items():
-            scaled = eps if place == "local" else one * eps / found[ONE]
-            yield Pair(job, place, name, len(plans[name].plan), scaled, guessed[name], problem)
+            yield Pair(job, place, name, len(plans[name].plan), eps, guessed[name], problem)
 
 
 def _measured(

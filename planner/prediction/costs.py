@@ -29,7 +29,7 @@ class Costs:
     by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
-    `sources`: reading an event of a file, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
+    `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: that and decoding, where it crosses hosts.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
@@ -57,7 +57,7 @@ class Costs:
     window: float = 15e-6
     message: float = 60e-6
     byte: float = 1e-9
-    hop: float = 200e-6
+    hop: float = 90e-6
 
     def __post_init__(self) -> None:
         for one in fields(self):

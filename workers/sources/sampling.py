@@ -31,8 +31,10 @@ from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS
 from dgs.model.tags import Tag
+from dgs.planner.prediction.costs import TYPICAL
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import EventSource
 from dgs.workers.sources.live.logged import LOGGED
 from dgs.workers.sources.opening import open_arrivals, open_source
 from dgs.workers.sources.readers.choosing import FILES
@@ -41,7 +43,13 @@ from dgs.workers.sources.rows import Arrivals
 BATCH_ROWS = 4096
 
 READING_SECONDS = 0.1
-"""Seconds in which files are read to know how long that takes."""
+"""Seconds in which streams are read to know how long that takes."""
+
+FIRST_TOUCH = 0.13e-9
+"""Seconds in which a byte is mapped that another process has put into shared memory, when it is looked at for the first time."""
+
+TIMED = (*FILES, "generator", "memory")
+"""The kinds of sources for which that is done."""
 
 
 @dataclass
@@ -130,23 +138,39 @@ def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> lis
     return found
 
 
-def seconds_of_reading(streams: Sequence[StreamConfig], context: SourceContext) -> dict[str, float]:
-    """Return the seconds of a core in which an event of a file is read, by stream. Short and unreadable files have none."""
+def seconds_of_reading(
+    streams: Sequence[StreamConfig], context: SourceContext, *, is_shared: bool = False
+) -> dict[str, float]:
+    """Return the seconds of a core in which an event is read, by stream: of a file, a generator or rows from Python.
+
+    They are those beyond what an event in memory takes. `is_shared`: what is in memory comes from another process. Short and
+    unreadable streams have none, and live ones, which would wait.
+    """
     found = {}
     for rank, config in enumerate(streams):
-        if config.source.kind in FILES:
+        if config.source.kind in TIMED:
             with (
                 suppress(DgsError),
                 closing(open_source(config, context, rank=rank, batch_rows=None)) as source,
             ):
-                events, began, frontier = 0, time.thread_time(), BEGIN
-                while frontier != END and time.thread_time() - began < READING_SECONDS / len(streams):
-                    reading = source.read()
-                    events += sum(map(len, reading.batches))
-                    frontier = reading.frontier
+                events, size, seconds = _timed(source, READING_SECONDS / len(streams))
                 if events >= BATCH_ROWS:
-                    found[config.id] = (time.thread_time() - began) / events
+                    is_touched = is_shared and config.source.kind == "memory"
+                    touching = FIRST_TOUCH * size if is_touched else 0.0
+                    found[config.id] = max(0.0, (seconds + touching) / events - TYPICAL.read)
     return found
+
+
+def _timed(source: EventSource, most: float) -> tuple[int, int, float]:
+    """Read a source for some seconds of a core, or twice as long if it waits; return the events, their bytes and the seconds."""
+    events, size, frontier = 0, 0, BEGIN
+    began, end = time.thread_time(), time.monotonic() + 2 * most
+    while frontier != END and time.thread_time() - began < most and time.monotonic() < end:
+        reading = source.read()
+        events += sum(map(len, reading.batches))
+        size += sum(batch.nbytes - batch.seq.nbytes for batch in reading.batches)
+        frontier = reading.frontier
+    return events, size, time.thread_time() - began
 
 
 def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:

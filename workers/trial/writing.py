@@ -29,7 +29,7 @@ MOST_ROWS = 2048
 """Outputs that are written at once."""
 
 SENT = ("memory", "stdout")
-"""Kinds of sinks whose outputs are sent to the caller, whose work is counted here since it shares the cores of the machine."""
+"""Kinds of sinks whose outputs are sent to the caller."""
 
 FILES = {kind: kind for kind in FILE_KINDS} | dict.fromkeys(LAKE_KINDS, "parquet")
 """The kind of files that are written for each kind of sink."""
@@ -73,9 +73,10 @@ def _seconds_of_writing(config: Mapping[str, Any], batch: OutputBatch) -> float:
 
 
 def _seconds_of_sending(batch: OutputBatch, *, is_printed: bool) -> float:
+    """Return the seconds of sending outputs to the caller, and of printing them there."""
     watch = Stopwatch()
-    sent = codec.decode(codec.encode(batch))
+    sent = codec.encode(batch)
     if is_printed:
-        for value in sent.to_list():
+        for value in codec.decode(sent).to_list():
             as_json(value)
     return watch.seconds()

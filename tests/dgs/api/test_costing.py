@@ -12,9 +12,10 @@ import pytest
 import dgs
 from dgs.api import costing, overrides
 from dgs.api.costing import known_costs
-from dgs.api.preparing import from_program, prepare
+from dgs.api.preparing import costs_on, from_program, prepare
 from dgs.job.schema import StreamConfig
 from dgs.planner.prediction.costs import TYPICAL
+from dgs.planner.topology import Topology
 from dgs.workers.ray_runtime import machine_costs
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.trial import trial_process
@@ -121,6 +122,16 @@ def test_a_program_that_cannot_be_sent_has_typical_costs():
     program = Window()
     program.lock = threading.Lock()
     assert "cannot pickle" in prepared(program, optimizer="cost").costs.problem
+
+
+def test_outputs_from_a_process_to_itself_are_not_sent(monkeypatch):
+    asked = []
+    monkeypatch.setattr(costing, "_question", lambda *given: asked.append(given[-1]))
+    for kind in ("local", "ray"):
+        given = overrides(runtime=kind, optimizer=None, plan=None, settings=None)
+        request = from_program(Window(), streams(), given)
+        costs_on(Topology((), hosts=2), request, request.program)
+    assert asked == [[], ["memory"]]
 
 
 def test_without_events_costs_are_typical():

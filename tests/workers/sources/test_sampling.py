@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import MissingInputError, PlanFileError, UnknownColumnError
+from dgs.model.events import EventBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.topology import Machine
 from dgs.workers.event_log import LogWriter
 from dgs.workers.sources import SourceContext
-from dgs.workers.sources.sampling import seconds_of_reading, topology
+from dgs.workers.sources.sampling import FIRST_TOUCH, seconds_of_reading, topology
 from tests.workers.reading import Kinds, stream
 
 VALUE = Tag("value")
@@ -175,3 +176,18 @@ def test_reading_of_long_files_is_timed_and_that_of_short_and_unreadable_ones_is
     found = seconds_of_reading(files, SourceContext(Kinds(), "ms", tmp_path))
     assert list(found) == ["long"]
     assert 0 < found["long"] < 1e-3
+
+
+def test_rows_from_python_and_of_a_generator_take_time_and_batches_hardly_any(tmp_path):
+    (tmp_path / "made.py").write_text(
+        "def rows():\n    for ts in range(5000):\n        yield 'value', ts, 1\n"
+    )
+    batch = EventBatch.of("batch", rank=1, tags=[VALUE], ts=range(50_000), payload=[1] * 50_000)
+    memory = {"rows": [("value", ts, 1) for ts in range(5000)], "batch": [batch]}
+    configs = [stream({"memory": name}, id=name) for name in memory]
+    configs.append(stream({"generator": {"ref": "made.py:rows"}}, id="made"))
+    found = seconds_of_reading(configs, SourceContext(Kinds(), "ms", tmp_path, memory))
+    assert found.keys() == {"rows", "batch", "made"}
+    assert 10 * found["batch"] < found["rows"] < 1e-3 > found["made"] > 10 * found["batch"]
+    shared = seconds_of_reading(configs[1:2], SourceContext(Kinds(), "ms", tmp_path, memory), is_shared=True)
+    assert shared["batch"] >= 16 * FIRST_TOUCH
