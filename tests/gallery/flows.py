@@ -322,6 +322,39 @@ def join_that_changes_a_part_of_the_value(a):
     return a.aggregate(Extending(lambda value: value.setdefault("x", [1])))
 
 
+class NumberedByClass(Stateless):
+    """Numbers values in a dictionary of the class, in the order in which they come."""
+
+    numbers: dict[Any, int] = {}  # noqa: RUF012 - what is wrong with it
+
+    def on_item(self, key, value, emit):
+        emit(key, self.numbers.setdefault(value, len(self.numbers)))
+
+
+@wrong("F21")
+def numbers_of_the_class(a):
+    return a.pairs(lambda _, v: (0, v)).apply(NumberedByClass())
+
+
+@wrong("F21")
+def numbers_of_a_closure(a):
+    seen: list[Any] = []
+
+    def number(_, value):
+        if value not in seen:
+            seen.append(value)
+        return seen.index(value)
+
+    return keyed(a).pairs(lambda key, v: (key, v)).map(number).aggregate(SUM)
+
+
+@right()
+def results_of_the_class(a):
+    """Remembers results, which would come out the same again."""
+    squares: dict[int, int] = {}
+    return a.pairs(lambda _, v: (0, v)).map(lambda _, v: squares.setdefault(v, v * v))
+
+
 @right(list[int])
 def join_that_changes_the_value(a):
     return a.aggregate(Extending(lambda value: value))

@@ -1,6 +1,7 @@
 """`dgs check` of a flow: the laws of each step, on small inputs, by what the step means.
 
 - `inputs`: small inputs of a flow, from the rows of a plan file or from the types of its streams.
+- `kept_outside`: what functions keep outside of the state, which is put back between two runs of a step.
 - `step_laws`: the laws, each under the code of the mistake: F21 (order of independent items), F22 (monoids), F23 (skip), F24 (emit), F25 (columns).
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dgs.check.flows.inputs import inputs_of
+from dgs.check.flows.kept_outside import KeptOutside
 from dgs.check.flows.step_laws import LAWS, Trial, equal_within, forms_for_columns
 from dgs.check.laws import Finding
 from dgs.check.options import Options
@@ -32,8 +34,9 @@ def flow_results(flow: Flow, options: Options, rows: Rows | None = None) -> list
     equal = equal_within(options.tolerance)
     found: list[Mistake] = []
     tried = 0
+    kept = KeptOutside(node.step for node in flow.graph.nodes)
     while not found and tried < options.max_examples:
-        trial = Trial(flow, inputs_of(flow, options, rows, tried), options.seed + tried, equal)
+        trial = Trial(flow, inputs_of(flow, options, rows, tried), options.seed + tried, equal, kept)
         found, tried = _mistakes(flow, trial) or forms_for_columns(flow, trial.inputs), tried + 1
     words = {"F21": "outputs do not depend on the order of independent items", "F22": "the laws of monoids",
              "F23": "the law of skipping", "F24": "emit is called in time, and with a value",

@@ -13,6 +13,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from dgs import codec
+from dgs.check.flows.kept_outside import KeptOutside
 from dgs.check.scenarios.equality import close
 from dgs.errors.raised import RAISED
 from dgs.flow import steps
@@ -43,9 +44,10 @@ def equal_within(tolerance: float | None) -> Equal:
 
 
 class Trial:
-    """One input of a flow, with the blocks of each edge. `equal`: when two values are."""
+    """One input of a flow, with the blocks of each edge. `equal`: when two values are; `kept`: what its functions keep outside of it."""
 
-    def __init__(self, flow: Flow, inputs: Inputs, seed: int, equal: Equal) -> None:
+    def __init__(self, flow: Flow, inputs: Inputs, seed: int, equal: Equal, kept: KeptOutside) -> None:
+        self._kept = kept
         self.graph, self.types = flow.graph, flow.checked.types
         self.rnd, self.equal = random.Random(seed), equal  # noqa: S311 - reproducible
         self.inputs = inputs
@@ -63,6 +65,7 @@ class Trial:
     def _blocks(self, node: Node) -> list[Block]:
         if isinstance(node.step, steps.Into):
             return []
+        self._kept.put_back()
         return self._meaning.blocks(node)
 
     @property
@@ -76,6 +79,7 @@ class Trial:
 
     def given(self, node: Node, inputs: list[list[Block]]) -> list[Block]:
         """Return what a step gives for blocks of its inputs."""
+        self._kept.put_back()
         return self._meaning.given(node, deepcopy(inputs))
 
     def mistake(  # noqa: PLR0917 - the parts of a sentence
