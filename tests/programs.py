@@ -332,8 +332,8 @@ class Blocks(Program):
         while (state["next"] + 1) * BLOCK <= event.ts and state["next"] <= last:
             block = state["next"]
             total = state["sums"].get(block, 0)
-            emit(Stamped((block + 1) * BLOCK, block, [block, total]))
-            emit(Stamped((block + 1) * BLOCK, block, [block, total * total]))
+            emit(Stamped((block + 1) * BLOCK, block, [[block, total]]))
+            emit(Stamped((block + 1) * BLOCK, block, [[block, total * total], [block, total**3]]))
             state["next"] += 1
             state["sums"] = {b: s for b, s in state["sums"].items() if b >= last or b > block}
         return state

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from operator import add
 from typing import Any
 
 from dgs import codec
@@ -39,10 +40,10 @@ def canonical(keys: Iterable[Any]) -> list[Any]:
     if len(listed) < 2:  # noqa: PLR2004 - nothing to sort
         return listed
     kinds = set(map(type, listed))
-    if (
-        kinds == {int} and min(listed) >= 0 and max(listed) < _LARGE
-    ):  # the order of their bytes, without encoding them
-        return sorted(listed)
+    if kinds == {int}:
+        found = sorted(listed)
+        if found[0] >= 0 and found[-1] < _LARGE:  # the order of their bytes, without encoding them
+            return found
     if kinds == {str} and all(map(str.isascii, listed)):
         return sorted(sorted(listed), key=len)
     return sorted(listed, key=codec.encode)
@@ -70,8 +71,11 @@ class Closer:
 
     @property
     def joining(self) -> Callable[[Any, Any], Any]:
-        """The function that joins parts."""
-        return self.join if self.lifting is None else self.lifting.join
+        """The function that joins parts: for sums and counts an addition, without a call of Python."""
+        if self.lifting is None:
+            return self.join
+        is_sum = getattr(type(self.lifting), "join", None) in (Count.join, Sum.join)
+        return add if is_sum else self.lifting.join
 
     def check_kept(self, parts: Parts) -> None:
         """Check that what is kept of the items of a block fits. Raises TooLargeError."""
@@ -221,17 +225,18 @@ class WindowCloser(_Joining):
                 panes.push(queue, block, part)
         if (block + 1) % self.slide:
             return
-        is_all, result = self._is_all, self._result
+        is_all, result, sums = self._is_all, self._result, self._sums
         for key in canonical(store):
             queue = store[key]
             old, young, total = queue
-            if old or not self._sums or type(total) is not int:
+            if old or not sums or type(total) is not int:
                 total = panes.slide(queue, before)
             elif young and young[0][0] < before:
-                total -= young.pop(0)[1]
-                if young and young[0][0] < before:
-                    total = _without(young, before, total)
-                queue[2] = total
+                if young[-1][0] < before:
+                    total = queue[2] = 0
+                    young.clear()
+                else:
+                    total = queue[2] = _without(young, before, total)
             if is_all or queue[0] or queue[1]:
                 yield key, (total if result is None else result(total)), end
             else:
@@ -240,9 +245,8 @@ class WindowCloser(_Joining):
 
 def _without(young: list[Any], before: int, total: int) -> int:
     """Drop the panes of the blocks before one from a list whose sum is given; return the sum of the others."""
-    count = sum(block < before for block, _ in young)
-    total -= sum(part for _, part in young[:count])
-    del young[:count]
+    while young[0][0] < before:
+        total -= young.pop(0)[1]
     return total
 
 

@@ -58,6 +58,9 @@ class FlowProgram(Program[State, Any]):
     steps that keep each item.
     """
 
+    skips, work = False, Work
+    """Whether what raises is left out, and the class that closes blocks."""
+
     def __init__(
         self,
         graph: Graph,
@@ -94,16 +97,12 @@ class FlowProgram(Program[State, Any]):
         )
         self._joins = {number: closer.joining for number, closer in closers.items()}
         self.fused = Fused(wiring, closers)
+        self.closed = [(number, kept_parts.inputs_of(graph, number)) for number in wiring.stateful]
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
         self.bags = kept_parts.places_of_items(graph, closers)
         self._has_end = any(has_end(template) for template in ordered.values())
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
-
-    @property
-    def work(self) -> type[Work]:
-        """The class that closes blocks."""
-        return Work
 
     @property
     def name(self) -> str:
@@ -303,19 +302,19 @@ class FlowProgram(Program[State, Any]):
         """Put keys together, join parts key by key, and extend the span. Most states have only parts: windows of items do."""
         parts = left["parts"]
         for place, blocks in right["parts"].items():
-            if place not in parts:
+            mine = parts.get(place)
+            if mine is None:
                 parts[place] = blocks
             elif place in self.bags:
                 self._join_blocks(place, left, blocks)
             else:
-                kept_parts.join_blocks(self._joins[place[0]], parts[place], blocks)
+                kept_parts.join_blocks(self._joins[place[0]], mine, blocks)
         if len(right) > kept_parts.SMALLEST:
             kept_parts.join_keys(left, right)
             kept_parts.join_rare(left, right)
         if left["tail"] is None:
             left["tail"] = right["tail"]
-        if left["span"] != right["span"]:
-            left["span"] = kept_parts.joined_spans(left["span"], right["span"])
+        left["span"] = kept_parts.joined_spans(left["span"], right["span"])
         return left
 
     def _join_blocks(self, place: Place, left: State, blocks: dict[int, Parts]) -> None:
@@ -336,13 +335,13 @@ class FlowProgram(Program[State, Any]):
                 end = clock.end_of(block)
                 made: list[Any] = []
                 self.work(self, state, made.append, block, end).close(is_final=block == last)
-                stamped(made, end, block, emit)
+                stamped(made, end, block, emit, apart=self.skips)
         elif isinstance(clock, On) and (is_final or stream == clock.stream):
             self._marker(state, ts, emit, is_final=is_final)
         elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
             made = []
             self.work(self, state, made.append, 0, None).close(is_final=True)
-            stamped(made, FINAL, 0, emit)
+            stamped(made, FINAL, 0, emit, apart=self.skips)
         if is_final:  # nothing comes any more: what an unfinished block has left is dropped
             state["parts"] = {}
             for name in ("waiting", "forms", "taken"):
@@ -391,7 +390,7 @@ class FlowProgram(Program[State, Any]):
         end = state["span"][1] + 1 if is_final else ts
         made: list[Any] = []
         self.work(self, state, made.append if is_final else emit, 0, end).close(is_final=False)
-        stamped(made, FINAL, 0, emit)
+        stamped(made, FINAL, 0, emit, apart=self.skips)
         state["span"] = None
         for number in self.has_markers:
             for keys in state.get("keyed", {}).get(number, {}).values():

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,21 +114,21 @@ class OutputBatch:
 
 
 class Stamped(NamedTuple):
-    """An output that is put out under `ts` and `seq` instead of those of its event, with the rank of its event.
+    """Outputs that are put out under `ts` and `seq` instead of those of their event, with the rank of their event.
 
-    For events of kinds in `Program.stamps` only. Its index counts the outputs of its tag under one stamp, so its id does not depend on
-    the event that emitted it. Law: the stamps of a tag never go back.
+    For events of kinds in `Program.stamps` only. Their indices count the outputs of their tag under one stamp, so ids do not depend on
+    the event that emitted them. Law: the stamps of a tag never go back.
 
     >>> batch = OutputBatch.of("ticks", rank=0, tags=[Tag("tick")], ts=[30, 30], seq=[2, 2], index=[0, 1],
-    ...                        values=[Stamped(20, 1, "x"), Stamped(30, 2, "y")])
-    >>> put = Stamps(["tick"]).put(batch)
-    >>> put.ts.tolist(), put.seq.tolist(), put.index.tolist(), put.values
-    ([20, 30], [1, 2], [0, 0], ['x', 'y'])
+    ...                        values=[Stamped(20, 1, ["w", "x"]), Stamped(30, 2, ["y"])])
+    >>> put, rows = Stamps(["tick"]).put(batch)
+    >>> put.ts.tolist(), put.seq.tolist(), put.index.tolist(), put.values, rows.tolist()
+    ([20, 20, 30], [1, 1, 2], [0, 1, 0], ['w', 'x', 'y'], [0, 0, 1])
     """
 
     ts: int
     seq: int
-    value: Any
+    values: list[Any]
 
 
 class Stamps:
@@ -147,43 +146,47 @@ class Stamps:
         """Return a new object for the kinds that a program stamps, None if there are none."""
         return cls(kinds) if kinds else None
 
-    def put(self, batch: OutputBatch) -> OutputBatch:
-        """Return the outputs under their stamps, in the same order. Raises ProgramError if the stamps of a tag go back."""
-        if not any(tag.kind in self._kinds for tag in batch.tags):
-            return batch
-        places: list[tuple[int, int, int]] = []
-        values = batch.to_list()
-        if batch.codes is None and set(map(type, values)) == {Stamped}:
-            return self._put_all(batch, values)
-        events = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), strict=True)
-        for row, (tag, event) in enumerate(zip(batch.tag_list(), events, strict=True)):
-            stamp = event
-            if type(values[row]) is Stamped:
-                *stamp, values[row] = values[row]
-            places.append(self.place(batch.stream, tag, *stamp))
-        ts, seq, index = np.array(places, dtype=np.int64).reshape(-1, 3).T
-        return replace(batch, ts=ts, seq=seq, index=index, values=values)
+    def put(self, batch: OutputBatch) -> tuple[OutputBatch, columns.Indices | None]:
+        """Return the outputs under their stamps, in the same order, and the row of each in the batch; None: they have the same rows.
 
-    def _put_all(self, batch: OutputBatch, stamped: list[Stamped]) -> OutputBatch:
-        """Do the same for outputs of one tag that all have a stamp, without a call for each."""
-        tag, count = batch.tags[0], len(stamped)
-        ts, seq = (np.fromiter(map(itemgetter(place), stamped), np.int64, count) for place in (0, 1))
-        changes = np.flatnonzero((ts[1:] != ts[:-1]) | (seq[1:] != seq[:-1])) + 1
-        firsts = np.concatenate(([0], changes))
-        of_firsts = [self.place(batch.stream, tag, *stamped[row][:2]) for row in firsts.tolist()]
-        counts = np.diff(np.append(firsts, count))
-        index = np.arange(count) + np.repeat([place[2] for place in of_firsts] - firsts, counts)
-        self._last[batch.stream, tag] = (*stamped[-1][:2], int(index[-1]))
-        return replace(batch, ts=ts, seq=seq, index=index, values=list(map(itemgetter(2), stamped)))
+        Raises ProgramError if the stamps of a tag go back.
+        """
+        if not len(batch) or not any(tag.kind in self._kinds for tag in batch.tags):
+            return batch, None
+        is_stamped = isinstance(batch.values, list) and Stamped in set(map(type, batch.values))
+        if batch.codes is None and not is_stamped:
+            return self._numbered(batch), None
+        events = zip(batch.tag_list(), batch.ts.tolist(), np.asarray(batch.seq).tolist(), strict=True)
+        values, counts, places = list[Any](), list[int](), list[tuple[int, int, int]]()
+        for (tag, ts, seq), value in zip(events, batch.to_list(), strict=True):
+            made = value if type(value) is Stamped else Stamped(ts, seq, [value])
+            values += made.values
+            counts.append(len(made.values))
+            places.append(self.place(batch.stream, tag, made.ts, made.seq, counts[-1]))
+        rows = np.repeat(np.arange(len(counts)), counts)
+        ts, seq, first = np.array(places, dtype=np.int64).reshape(-1, 3)[rows].T
+        index = first + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        codes = None if batch.codes is None else batch.codes[rows]
+        return replace(batch, ts=ts, seq=seq, index=index, codes=codes, values=values), rows
 
-    def place(self, stream: str, tag: Tag, ts: int, seq: int) -> tuple[int, int, int]:
-        """Return the ts, the seq and the index of the next output of a tag under a stamp."""
+    def _numbered(self, batch: OutputBatch) -> OutputBatch:
+        """Return outputs of one tag without stamps, whose indices go on behind those of the same event before."""
+        ts, seq, index = batch.ts, np.asarray(batch.seq), batch.index
+        same = (ts == ts[0]) & (seq == seq[0])
+        first = self.place(batch.stream, batch.tags[0], int(ts[0]), int(seq[0]))[2]
+        if first:
+            index = index + first * same
+        self._last[batch.stream, batch.tags[0]] = (int(ts[-1]), int(seq[-1]), int(index[-1]))
+        return replace(batch, index=index)
+
+    def place(self, stream: str, tag: Tag, ts: int, seq: int, count: int = 1) -> tuple[int, int, int]:
+        """Return the ts, the seq and the first index of the next `count` outputs of a tag under a stamp."""
         before = self._last.get((stream, tag), (ts, seq, -1))
         if (ts, seq) < before[:2]:
             problem = f"it stamps an output of {tag!r} with ts {ts}, seq {seq}, after ts {before[0]}, seq {before[1]}: stamps only grow"
             raise ProgramError(program="update", problem=problem)
         index = before[2] + 1 if (ts, seq) == before[:2] else 0
-        self._last[stream, tag] = (ts, seq, index)
+        self._last[stream, tag] = (ts, seq, index + count - 1)
         return ts, seq, index
 
 

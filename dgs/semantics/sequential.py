@@ -113,14 +113,15 @@ def _outputs(key: OrderKey, event: Event, emitted: Sequence[Any], stamps: Stamps
     """Return the outputs of an event: under its key, or with `stamps` under their own."""
     if stamps is None:
         return [Output(key, event.tag, index, value) for index, value in enumerate(emitted)]
-    return [_stamped(key, event, value, stamps) for value in emitted]
+    made = (one if isinstance(one, Stamped) else Stamped(key.ts, key.seq, [one]) for one in emitted)
+    return [output for one in made for output in _stamped(key, event, one, stamps)]
 
 
-def _stamped(key: OrderKey, event: Event, value: Any, stamps: Stamps) -> Output:
-    """Return an output under its stamp, or under the key of its event if it has none."""
-    stamp = value if isinstance(value, Stamped) else Stamped(key.ts, key.seq, value)
-    ts, seq, index = stamps.place(event.stream, event.tag, stamp.ts, stamp.seq)
-    return Output(OrderKey(ts, key.rank, seq), event.tag, index, stamp.value)
+def _stamped(key: OrderKey, event: Event, made: Stamped, stamps: Stamps) -> list[Output]:
+    """Return outputs under their stamp."""
+    ts, seq, first = stamps.place(event.stream, event.tag, made.ts, made.seq, len(made.values))
+    place = OrderKey(ts, key.rank, seq)
+    return [Output(place, event.tag, index, value) for index, value in enumerate(made.values, first)]
 
 
 class _WayBack:

@@ -113,8 +113,8 @@ class LeftOut:
 
 
 def letter_in(output: Any) -> DeadLetter | None:
-    """Return the letter that an output stands for, None if it is an output."""
-    value = output.value if type(output) is Stamped else output
+    """Return the letter that an output stands for, None if it is an output. A letter has a stamp of its own."""
+    value = output.values[0] if type(output) is Stamped else output
     return value.letter if type(value) is LeftOut else None
 
 

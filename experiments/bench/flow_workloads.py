@@ -362,7 +362,7 @@ def _ticking(engine: str, program: Any, streams: Streams, known: int, expected: 
             tick = EventBatch.of(TICKS, rank=0, tags=[TICK()], ts=[(block + 1) * 1000])
             state = program.update_batch(state, tick, emit)
         seconds = time.process_time() - started
-        return Measured(len(items) - known, seconds, [[one.value for one in outputs]])
+        return Measured(len(items) - known, seconds, [[value for one in outputs for value in one.values]])
 
     return Contestant("known keys", engine, "flow", expected=expected, run=run)
 

@@ -52,10 +52,11 @@ class TaskOutputs:
 
     def write(self, batch: OutputBatch) -> OutputBatch:
         """Write outputs; return those that are not committed yet."""
-        new = put = batch if self._stamps is None else self._stamps.put(batch)
+        put, of = (batch, None) if self._stamps is None else self._stamps.put(batch)
+        new = put
         if self._point.epoch:
             splits = self._job.splits[declared(batch.stream)[0]]
-            new = self._point.committed.outputs_above(batch, splits, put=put)
+            new = self._point.committed.outputs_above(batch, splits, put=(put, of))
         if self.first is None:
             self.first = process.now()
         self.count += len(new)

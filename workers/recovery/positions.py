@@ -202,15 +202,17 @@ class Positions:
         return batch if rows is None else batch.take(rows)
 
     def outputs_above(
-        self, outputs: OutputBatch, splits: int = 1, *, put: OutputBatch | None = None
+        self, outputs: OutputBatch, splits: int = 1, *, put: tuple[OutputBatch, Rows | None] | None = None
     ) -> OutputBatch:
-        """Return the outputs of events that are not in the state. `put`: the same outputs under their stamps, to return instead."""
+        """Return the outputs of events that are not in the state. `put`: what `Stamps.put` makes of them, to return instead."""
         events = EventBatch(
             outputs.stream, outputs.rank, outputs.ts, outputs.seq, outputs.tags, outputs.codes, None
         )
         rows = self._rows_above(events, splits)
-        chosen = outputs if put is None else put
-        return chosen if rows is None else chosen.take(rows)
+        chosen, of = (outputs, None) if put is None else put
+        if rows is None:
+            return chosen
+        return chosen.take(rows if of is None else np.flatnonzero(np.isin(of, rows)))
 
     def _rows_above(self, batch: EventBatch, splits: int) -> Rows | None:
         """Return the rows that are not in the state; None for all."""

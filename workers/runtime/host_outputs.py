@@ -97,10 +97,11 @@ class HostOutputs:
             return
         if self.first is None:
             self.first = process.now()
-        new = put = batch if self._stamps is None else self._stamps.put(batch)
+        put, of = (batch, None) if self._stamps is None else self._stamps.put(batch)
+        new = put
         if self._point.epoch:
             splits = self._splits[declared(batch.stream)[0]]
-            new = self._point.committed.outputs_above(batch, splits, put=put)
+            new = self._point.committed.outputs_above(batch, splits, put=(put, of))
         self.count += len(new)
         self.by_worker[worker] += len(new)
         self._of_epoch[epoch] += len(new)

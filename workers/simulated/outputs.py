@@ -57,11 +57,11 @@ class Outputs:
             f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}"
         )
         epoch, stamps = self._epochs[host].of(worker), self._stamps[host]
-        put = batch if stamps is None else stamps.put(batch)
+        put, of = (batch, None) if stamps is None else stamps.put(batch)
         if not self._world.is_transactional:
             self._outlets[host].append((epoch, put))
             return
-        new = self._point.committed.outputs_above(batch, self._layout.split(batch.stream), put=put)
+        new = self._point.committed.outputs_above(batch, self._layout.split(batch.stream), put=(put, of))
         if len(new):
             self._world.write(self._path(host, epoch), new)
 

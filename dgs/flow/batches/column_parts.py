@@ -25,6 +25,9 @@ from dgs.monoids import AllOf, Count, FieldOf, MapOf, Max, Mean, MeanExact, Min,
 EXACT = 2**53
 """Sums of integers up to this are exact in floats."""
 
+OF_RECORDS = (AllOf, MapOf, FieldOf)
+"""The monoids that are made of others."""
+
 _INTEGERS, _NUMBERS = (Sum, Mean, Max, Min), (SumExact, MeanExact)
 _FORMS = ("identity", "lift", "join", "fold", "windows")
 
@@ -60,8 +63,8 @@ def parts(
     `value`: a column, or Records. `codes`: the number of each item's key; None: all have the first one. No block is empty.
     """
     count = int(bounds[-1])
-    if codes is None and not isinstance(monoid, (AllOf, MapOf, FieldOf)):
-        states = columns.to_list(monoid.windows(_column(monoid, value, count), bounds[1:-1]))
+    if codes is None and not isinstance(monoid, OF_RECORDS):
+        states = columns.to_list(monoid.windows(column_of(monoid, value, count), bounds[1:-1]))
         return [{keys[0]: state} for state in states]
     numbers = np.zeros(count, dtype=np.int64) if codes is None else codes
     fold, made = _fold(monoid, value, count), []
@@ -83,7 +86,7 @@ def _fold(monoid: Any, value: Any, count: int) -> Fold:
         return _all_of([_fold(one, value, count) for one in monoid.monoids.values()])
     if isinstance(monoid, MapOf):
         return _map_of(monoid, value, count)
-    column = _column(monoid, value, count)
+    column = column_of(monoid, value, count)
     if type(monoid).windows is Sum.windows and _is_exact(column):
         return lambda codes, start, stop, size: _sums(codes, column[start:stop], size)
     return lambda codes, start, stop, _: _by_windows(monoid, codes, columns.cut(column, start, stop))
@@ -95,7 +98,7 @@ def _field(value: Any, name: str) -> Column:
     return value.field(name)
 
 
-def _column(monoid: Any, value: Any, count: int) -> Column:
+def column_of(monoid: Any, value: Any, count: int) -> Column:
     """Return the values as a column whose states are the same in columns and item by item. Raises NoColumns."""
     if isinstance(monoid, Count):
         return np.zeros(count, dtype=np.int64)

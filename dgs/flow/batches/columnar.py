@@ -17,7 +17,7 @@ from dgs.errors.raised import RAISED
 from dgs.flow import steps
 from dgs.flow.batches.column_items import Constant, Items, NoColumns, Numbers, Records
 from dgs.flow.batches.column_keys import coded
-from dgs.flow.batches.column_parts import parts, rows_because
+from dgs.flow.batches.column_parts import OF_RECORDS, column_of, parts, rows_because
 from dgs.flow.batches.column_steps import Taken, WrongColumnsError, taken
 from dgs.flow.batches.column_steps import rows_because as step_rows_because
 from dgs.flow.flow_graph import Node
@@ -63,6 +63,7 @@ class Columnar:
         self._monoids = {number: one for number, one in monoids.items() if not rows_because(one)}
         self._compared: set[int] = set()
         self._streams = {stream: number for stream, number in wiring.sources.items() if self._has_any(number)}
+        self._direct = {stream: found for stream in self._streams if (found := self._kept_as_it_is(stream))}
 
     def takes(self, batch: EventBatch) -> bool:
         """Return whether a batch is taken in columns."""
@@ -98,6 +99,25 @@ class Columnar:
         readers = [reader for reader, _ in self._wiring.readers[number]]
         first = any(self._steps.get(reader) is not None or reader in self._monoids for reader in readers)
         return first and self._wiring.ways_out(number) <= 1
+
+    def _kept_as_it_is(self, stream: str) -> tuple[int, int] | None:
+        """Return the node, and its input, that joins all items of a stream as they are, under one key in one block; None if there is none."""
+        (reader, port), *others = self._wiring.readers[self._wiring.sources[stream]]
+        while not others and reader != OUT and isinstance(self._wiring.graph.nodes[reader].step, steps.Merge):
+            (reader, port), *others = self._wiring.readers[reader]
+        is_direct = not (self._period or others) and reader in self._monoids
+        return (reader, port) if is_direct and not isinstance(self._monoids[reader], OF_RECORDS) else None
+
+    def totals(self, batch: EventBatch, cuts: Int64s) -> tuple[tuple[int, int], list[Any]] | None:
+        """Return the node that keeps the items of a batch as they are, and what each window comes to; None if `run` has to find it."""
+        place = self._direct.get(declared_stream(batch.stream))
+        if place is None or batch.payload is None or isinstance(batch.payload, list):
+            return None
+        monoid = self._monoids[place[0]]
+        try:
+            return place, columns.to_list(monoid.windows(column_of(monoid, batch.payload, len(batch)), cuts))
+        except NoColumns:
+            return None
 
     def _reads_lists(self, number: int) -> bool:
         """Return whether a step right behind a stream has a form for columns by the user."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +65,20 @@ class Work:
     def close(self, *, is_final: bool) -> None:
         """Close the block: nodes in order, each takes its parts, keys in canonical order."""
         program, state = self.program, self.state
-        for number in program.wiring.stateful:
+        stores = state["tail"]["stores"]
+        for number, places in program.closed:
             if number in program.ordered:
                 self._markers(number, is_final=is_final)
                 continue
-            closer = program.closers[number]
-            ports = range(len(program.graph.nodes[number].inputs))
-            parts = [self._closed_parts((number, port)) for port in ports]
-            store = state["tail"]["stores"].setdefault(number, {})
-            self._close(closer, number, parts, store)
-        state.get("waiting", {}).pop(self.block, None)
+            parts = [in_forms(state, place, self.block, self._kept(place)) for place in places]
+            self._close(program.closers[number], number, parts, stores.setdefault(number, {}))
+        if "waiting" in state:
+            state["waiting"].pop(self.block, None)
 
-    def _closed_parts(self, place: tuple[int, int]) -> Parts:
+    def _kept(self, place: tuple[int, int]) -> Parts:
         """Return what a node has of the block, which the state then has no more."""
-        parts = self.state["parts"].get(place, {}).pop(self.block, {})
-        return in_forms(self.state, place, self.block, parts)
+        blocks = self.state["parts"].get(place)
+        return blocks.pop(self.block, {}) if blocks else {}
 
     def _close(self, closer: Closer, number: int, parts: list[Parts], store: Store) -> None:
         try:
@@ -96,11 +94,12 @@ class Work:
 
     def _pass_on(self, number: int, items: Iterable[Item]) -> None:
         """Give the items of a node to those that read them."""
-        work = Work(self.program, self.state, self.sink, self.block, self.at)
-        self.program.fused.behind(number)(items, work.take_at, self.sink, work.parts_of, work.noting)
-        if work.made:
-            work.drop_empty()
-            work.check_bags()
+        at = self.at
+        self.program.fused.behind(number)(items, self.take_at, self.sink, self.parts_of, self.noting)
+        self.at = at
+        if self.made:
+            self.drop_empty()
+            self.check_bags()
 
     def check_bags(self) -> None:
         """Check that what the tail keeps of the block fits, where it is much. Raises FlowError."""
@@ -245,14 +244,10 @@ def _first_form(key: Any, record: list[Any]) -> Any:
     return record[2] if len(record) > _WITH_KEY else plain_form(key)
 
 
-def stamped(values: list[Any], ts: int, seq: int, emit: Sink) -> None:
-    """Emit the values of a block under its stamp."""
-    for value in values:
-        emit(_stamp((ts, seq, value)))
-
-
-_stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamped)
-"""Makes a stamped value without the constructor written in Python."""
+def stamped(values: list[Any], ts: int, seq: int, emit: Sink, *, apart: bool) -> None:
+    """Emit the values of a block under its stamp. `apart`: each for itself, since some may be letters of what was left out."""
+    for some in ([value] for value in values) if apart else [values] if values else ():
+        emit(Stamped(ts, seq, some))
 
 
 def row_in(error: BaseException) -> int | None:

@@ -35,8 +35,13 @@ OF_CLASSES = ("keyed", "idle")
 
 def places_of_items(graph: Graph, closers: Mapping[int, Closer]) -> list[Place]:
     """Return the inputs of nodes that keep each item of a block."""
-    kept = [number for number, closer in closers.items() if closer.keeps_items]
-    return [(number, port) for number in kept for port in range(len(graph.nodes[number].inputs))]
+    kept = (number for number, closer in closers.items() if closer.keeps_items)
+    return [place for number in kept for place in inputs_of(graph, number)]
+
+
+def inputs_of(graph: Graph, number: int) -> list[Place]:
+    """Return the inputs of a node."""
+    return [(number, port) for port in range(len(graph.nodes[number].inputs))]
 
 
 def note_form(state: State, place: Place, block: int, key: Any) -> None:
@@ -124,8 +129,10 @@ def joined_spans(one: Span | None, other: Span | None) -> Span | None:
     """Return the least and the greatest of two spans; None: of no items."""
     if one is None or other is None:
         return other if one is None else one
-    first, last = other
-    return min(first, one[0]), max(last, one[1])
+    (first, last), (low, high) = one, other
+    if first <= low and high <= last:
+        return one
+    return min(first, low), max(last, high)
 
 
 def join_rare(state: State, other: State) -> None:

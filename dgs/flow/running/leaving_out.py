@@ -97,15 +97,8 @@ class CarefulWork(Work):
 class SkippableFlow(FlowProgram):
     """The program of a flow, which with `on_error: skip` leaves out what raises while a block is closed."""
 
-    skips = False
-
     def when_skipping(self) -> FlowProgram:
         """Return the program for `on_error: skip`."""
         made = copy(self)
-        made.skips = True
+        made.skips, made.work = True, CarefulWork
         return made
-
-    @property
-    def work(self) -> type[Work]:
-        """The class that closes blocks."""
-        return CarefulWork if self.skips else Work

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dgs.flow.batches.columnar import Found
-from dgs.flow.batches.kept_parts import State, join_parts
+from dgs.flow.batches.kept_parts import Span, State, join_parts
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.model.events import EventBatch, Int64s
 from dgs.monoids.contract import bounds
@@ -19,20 +19,24 @@ class WindowedFlow(SkippableFlow):
     def update_windows(self, batch: EventBatch, cuts: Int64s) -> list[State]:
         """Return the states of windows of items."""
         starts, stops = bounds(len(batch), cuts)
+        direct = self._columnar.totals(batch, cuts) if self._columnar and not self.bags else None
+        if direct is not None:
+            place, totals = direct
+            return [
+                {"parts": {place: {0: {(): total}}} if span else {}, "tail": None, "span": span}
+                for total, span in zip(totals, self._spans(batch, starts, stops), strict=True)
+            ]
         found = self._windows_in_columns(batch, cuts)
         if found is None:
             return [
                 self.update_batch(self.identity(), batch.cut(start, stop), _emits_nothing)
                 for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
             ]
-        states = [self.identity() for _ in range(len(starts))]
-        filled = np.flatnonzero(starts < stops)
-        places = (batch.ts[at[filled]] for at in (starts, stops - 1))
-        if not self._has_marks:
-            places = ((ts - self._origin) // self._period if self._period else ts * 0 for ts in places)
-        for window, *span in zip(filled.tolist(), *(place.tolist() for place in places), strict=True):
-            states[window]["span"] = tuple(span)
-            if self.bags:
+        states: list[State] = [
+            {"parts": {}, "tail": None, "span": span} for span in self._spans(batch, starts, stops)
+        ]
+        if self.bags:
+            for window in np.flatnonzero(starts < stops).tolist():
                 states[window]["taken"] = int(stops[window] - starts[window])
         for place, blocks, is_plain in found.parts:
             closer = self.closers[place[0]]
@@ -43,6 +47,19 @@ class WindowedFlow(SkippableFlow):
                 else:
                     join_parts(states[window], place, closer, [(block, parts)], is_plain=is_plain)
         return states
+
+    def _spans(self, batch: EventBatch, starts: Int64s, stops: Int64s) -> list[Span | None]:
+        """Return the span of each window, None for those without items."""
+        places = [batch.ts.take(rows, mode="clip") for rows in (starts, stops - 1)]
+        if not self._has_marks:
+            places = [(ts - self._origin) // self._period if self._period else ts * 0 for ts in places]
+        spans = zip(*(place.tolist() for place in places), strict=True)
+        if (starts < stops).all():
+            return list(spans)
+        return [
+            span if is_filled else None
+            for span, is_filled in zip(spans, (starts < stops).tolist(), strict=True)
+        ]
 
     def _windows_in_columns(self, batch: EventBatch, cuts: Int64s) -> Found | None:
         """Return what windows of a batch come to; None if not all of it runs in columns."""

@@ -209,7 +209,7 @@ def run_in_columns(made, inputs, ticks, r):
     stamps = Stamps(program.stamps)
     return [
         (*out.key, str(out.tag), out.index, codec.encode(out.value))
-        for batch in map(stamps.put, found)
+        for batch, _ in map(stamps.put, found)
         for out in _outputs(batch)
     ]
 
