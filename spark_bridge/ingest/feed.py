@@ -21,7 +21,7 @@ from dgs.spark_bridge.ingest import succession
 from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.left_out import LeftOut, RowsLeftOut, counts_in, letters_of
-from dgs.spark_bridge.ingest.micro_batches import MicroBatches, RowCounts
+from dgs.spark_bridge.ingest.micro_batches import MicroBatches, RowCounts, conf
 from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
 from dgs.spark_bridge.session.any_thread import activate
 from dgs.spark_bridge.session.settings_advice import unknown_options
@@ -170,7 +170,11 @@ class Feed:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{int(source.trigger) // 10**6} milliseconds")
-        with _stopped_at_the_end(writer.start()) as running:
+        with conf(
+            spark, _plain_files(spark) if is_here else {}
+        ):  # a query keeps the settings that it starts with
+            started = writer.start()
+        with _stopped_at_the_end(started) as running:
             while running.isActive:
                 if stop.wait(LOOKS_EVERY):
                     return None
@@ -248,6 +252,17 @@ class _Remembering:
         except Exception as error:
             self.error = error
             raise
+
+
+def _plain_files(spark: Any) -> dict[str, str]:
+    """Return the setting with which Spark writes no file of checksums beside each one of its checkpoint: for each file Hadoop runs `chmod`."""
+    is_there = spark._jvm.org.apache.spark.util.Utils.classIsLoadable  # noqa: SLF001 - PySpark has no public way to Java
+    places = ("streaming.checkpointing", "streaming")  # the second one up to Spark 4.0
+    names = (
+        f"org.apache.spark.sql.execution.{place}.FileSystemBasedCheckpointFileManager" for place in places
+    )
+    found = next(filter(is_there, names), None)
+    return {} if found is None else {"spark.sql.streaming.checkpointFileManagerClass": found}
 
 
 @contextlib.contextmanager

@@ -123,7 +123,7 @@ class MicroBatches:
 
     def __call__(self, rows: Any, batch: int) -> None:
         """Make the rows of a batch durable. Errors of dgs are also left in the options' directory for errors."""
-        with failure.saving(self.options.errors), _conf(rows.sparkSession, CONF):
+        with failure.saving(self.options.errors), conf(rows.sparkSession, CONF):
             self.options.checked(dict(rows.dtypes))
             query = self._query
             if query.checkpoint is not None:
@@ -250,7 +250,7 @@ def written(
         ordered = in_order(ordered, options, of_rows, *([] if at_once else [PART]))
     hidden = [name for name in types if name.startswith(HIDDEN)]
     ordered = ordered.drop(*hidden) if hidden else ordered
-    with _conf(rows.sparkSession, {WRITERS: str(at_once)}):
+    with conf(rows.sparkSession, {WRITERS: str(at_once)}):
         writer = ordered.write.partitionBy(PART).options(**_options(len(options.streams) if at_once else 1))
         # No URI escapes: Hadoop takes the path literally, per cent signs included.
         writer.mode("append").parquet(f"file://{folder}")
@@ -329,9 +329,9 @@ def _options(files: int) -> dict[str, str]:
 
 
 @contextmanager
-def _conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+def conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
     """Give a session, which may be a user's, some settings while the block runs."""
-    before = {name: spark.conf.get(name) for name in settings}
+    before = {name: spark.conf.get(name, None) for name in settings}
     differing = [name for name, value in settings.items() if before[name] != value]
     for name in differing:
         spark.conf.set(name, settings[name])
@@ -339,4 +339,7 @@ def _conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         for name in differing:
-            spark.conf.set(name, before[name])
+            if before[name] is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before[name])

@@ -23,6 +23,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -124,13 +125,16 @@ def slices(directory: Path, segment: Segment, table: pa.Table) -> Iterator[tuple
     order = (segment.ts, *segment.order_by)
     runs = [run for file in segment.files for run in runs_of(directory, file, table.schema, segment.ts)]
     row = segment.first
-    for part in merged(runs, order):
-        is_last = row + part.num_rows == segment.stop
-        yield (
-            replace(segment, first=row, rows=part.num_rows, frontier=segment.frontier if is_last else None),
-            part,
-        )
-        row += part.num_rows
+    with ThreadPoolExecutor(1) as thread:
+        for part in merged([Run(run.low, _ahead(run.tables, thread)) for run in runs], order):
+            is_last = row + part.num_rows == segment.stop
+            yield (
+                replace(
+                    segment, first=row, rows=part.num_rows, frontier=segment.frontier if is_last else None
+                ),
+                part,
+            )
+            row += part.num_rows
 
 
 def forget(directory: Path, batch_hashed: str, *, keep: Iterable[RowFile] = ()) -> None:
@@ -196,6 +200,14 @@ def _tables(path: Path, footer: Any, groups: range, schema: pa.Schema, ts: str) 
             if rows != (told := footer.row_group(number).num_rows):
                 problem = f"row group {number} has {rows} rows, and its footer says {told}"
                 raise CorruptFileError(path=path, problem=problem)
+
+
+def _ahead(tables: Iterator[pa.Table], thread: ThreadPoolExecutor) -> Iterator[pa.Table]:
+    """Yield tables, of which a thread decodes the next one while the caller works on one."""
+    following = thread.submit(next, tables, None)
+    while (table := following.result()) is not None:
+        following = thread.submit(next, tables, None)
+        yield table
 
 
 def _in_time(table: pa.Table, ts: str) -> tuple[pa.Table, Any]:
