@@ -69,7 +69,7 @@ streams:
     payload: payload
   - id: values
     tags: {{kind: value}}
-    source: {{spark: {{format: parquet, path: values, options: {options}}}}}
+    source: {{spark: {{format: parquet, path: values, columns: {{ts: BIGINT, payload: BIGINT}}, options: {options}}}}}
     payload: payload
 runtime: {{kind: local}}
 """

@@ -322,7 +322,7 @@ def _options(files: int) -> dict[str, str]:
     """Return the options of Parquet for tasks that write so many large files at once."""
     return {
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "parquet.block.size": str(BUFFERED // files),
+        "parquet.block.size": str(min(BUFFERED // files, row_files.GROUP_BYTES)),
         "parquet.block.row.count.limit": str(row_files.READ_ROWS),
         "parquet.writer.version": "PARQUET_2_0",
     }

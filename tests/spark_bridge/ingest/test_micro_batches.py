@@ -4,6 +4,7 @@ import random
 import threading
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from dgs.job.schema import SparkSource, StreamConfig
@@ -59,6 +60,23 @@ def test_spark_sorts_batches_from_the_first_one_on_that_is_far_from_in_order(
     put(spark, tmp_path / "in", tmp_path / "log", tmp_path / "kept")
     assert rows_in(tmp_path / "log") == [row for rows in files for row in sorted(rows)]
     assert sorted_in == sorts
+
+
+@pytest.mark.parametrize("most", [0, row_files.MOST_HELD], ids=["sorted by Spark", "on reading"])
+def test_row_groups_of_long_rows_are_small_so_that_readers_merge_many_files_in_little_memory(
+    spark, tmp_path, monkeypatch, most
+):
+    monkeypatch.setattr(row_files, "MOST_HELD", most)
+    put_file(tmp_path / "in", 0, [(-i, i) for i in range(12_000)])
+
+    def lengthened(frame):
+        return frame.selectExpr("ts", "v", "repeat(sha2(CAST(v AS STRING), 512), 8) AS text")
+
+    put(spark, tmp_path / "in", tmp_path / "log", tmp_path / "kept", through=lengthened)
+    [file] = (tmp_path / "log" / "s" / row_files.FOLDER).glob("*/*.parquet")
+    footer = pq.read_metadata(file)
+    sizes = [footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)]
+    assert max(sizes) < 1.5 * row_files.GROUP_BYTES < sum(sizes)
 
 
 @pytest.mark.parametrize("most", [0, micro_batches.MOST_WRITERS])
