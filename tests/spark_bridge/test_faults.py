@@ -35,7 +35,7 @@ def forget_last_commit(checkpoint):
     """Make Spark repeat its last batch."""
     last = max(path for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
     last.unlink()
-    (last.parent / f".{last.name}.crc").unlink()
+    (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
 
 
 def failing(spark, files, log, checkpoint, write=write):

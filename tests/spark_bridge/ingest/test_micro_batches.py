@@ -70,13 +70,32 @@ def test_row_groups_of_long_rows_are_small_so_that_readers_merge_many_files_in_l
     put_file(tmp_path / "in", 0, [(-i, i) for i in range(12_000)])
 
     def lengthened(frame):
-        return frame.selectExpr("ts", "v", "repeat(sha2(CAST(v AS STRING), 512), 8) AS text")
+        parts = (
+            "transform(sequence(1, 8), i -> sha2(concat(v, '-', i), 512))"  # text that no page makes shorter
+        )
+        return frame.selectExpr("ts", "v", f"concat_ws('', {parts}) AS text")
 
     put(spark, tmp_path / "in", tmp_path / "log", tmp_path / "kept", through=lengthened)
     [file] = (tmp_path / "log" / "s" / row_files.FOLDER).glob("*/*.parquet")
     footer = pq.read_metadata(file)
     sizes = [footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)]
     assert max(sizes) < 1.5 * row_files.GROUP_BYTES < sum(sizes)
+
+
+def test_integers_are_written_without_a_dictionary_and_text_with_one(spark, tmp_path):
+    put_file(tmp_path / "in", 0, [(i, i % 5) for i in range(100)])
+
+    def named(frame):
+        return frame.selectExpr("ts", "timestamp_micros(v) AS at", "concat('s', v % 3) AS name")
+
+    put(spark, tmp_path / "in", tmp_path / "log", tmp_path / "kept", through=named)
+    [file] = (tmp_path / "log" / "s" / row_files.FOLDER).glob("*/*.parquet")
+    group = pq.read_metadata(file).row_group(0)
+    assert [any("DICTIONARY" in encoding for encoding in group.column(i).encodings) for i in range(3)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("most", [0, micro_batches.MOST_WRITERS])
