@@ -4,7 +4,7 @@
 
 Parquet files go through Spark and an event log into windows of `event_window`, which are checked against NumPy. The time runs from
 the start of the query to the last output, without the start of the session. Spark alone reads the same stream and writes Parquet, or
-nothing (`noop`). Both do so in turn, in one session; the first query is that of a session of its own.
+nothing (`noop`). Both know the columns, and do so in turn, in one session; the first query is that of a session of its own.
 """
 
 from __future__ import annotations
