@@ -21,8 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dgs.planner.plan import Plan, PlanNode, rebuilt
-from dgs.planner.rates import node_rates, subtree_totals, totals
-from dgs.planner.topology import Topology
+from dgs.planner.topology import Topology, node_rates, subtree_totals, totals
 
 SPREAD = 1.1
 """The largest peak load of a placement that is considered, as a multiple of the least peak load found."""

@@ -136,8 +136,7 @@ def new_directory(request: Request, run_dir: Path | None) -> RunDirectory | None
 
 def _empty(place: Path) -> None:
     from dgs.workers.checkpoints.saved import RECORDS, epoch_of, is_leftover
-    from dgs.workers.storage.disk import RealDisk
-    from dgs.workers.storage.whole_files import refusing
+    from dgs.workers.storage.disk import RealDisk, refusing
 
     disk = RealDisk()
     with refusing(place):

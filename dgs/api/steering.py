@@ -43,7 +43,7 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
 
     Raises NoAnswerError if it has not ended in time (it still will), OutputUnwritableError if the request cannot be written.
     """
-    from dgs.workers.recovery.stop_request import ControlRequest
+    from dgs.workers.recovery.coordinator import ControlRequest
     from dgs.workers.runtime.control import post
 
     advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
@@ -68,7 +68,7 @@ def move_run(
     The plan is checked first. Raises any InvalidError (the run then keeps its plan), NoSuchRunError if the run is not running,
     NoAnswerError if it has not moved in time (it still moves at its next checkpoint).
     """
-    from dgs.workers.recovery.stop_request import ControlRequest
+    from dgs.workers.recovery.coordinator import ControlRequest
     from dgs.workers.runtime.control import post
 
     if not _is_listening(run, timeout):

@@ -131,7 +131,7 @@ def rendered(prepared: Prepared, shape: Format) -> str:
 
 def figures(prepared: Prepared) -> dict[str, Any]:
     """Return the size of a plan, and the share of the events that its leaves process."""
-    from dgs.planner.rates import node_rates, totals
+    from dgs.planner.topology import node_rates, totals
 
     plan = prepared.plan
     rates = totals(node_rates(plan, prepared.topology.streams))

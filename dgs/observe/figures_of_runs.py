@@ -1,7 +1,7 @@
 """Reading the figures of a run, live or finished: all of them so far, the newest, or one after the other as they come.
 
 >>> import tempfile
->>> from dgs.workers.observing.figures_file import FiguresFile
+>>> from dgs.workers.observing.figure_lines import FiguresFile
 >>> place = Path(tempfile.mkdtemp())
 >>> file = FiguresFile(place, warn=print)
 >>> for second in range(3):
@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import TextIO
 
 from dgs.errors import InvalidError
-from dgs.workers.observing.figure_lines import Head, read_head, read_line
+from dgs.workers.observing.figure_lines import CURRENT, Head, files_of, read_head, read_line
 from dgs.workers.observing.figures import VERSION, RunFigures
-from dgs.workers.observing.figures_file import CURRENT, files_of
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at a file that grows."""

@@ -31,10 +31,10 @@ from unittest import mock
 from dgs.api.running import run_job
 from dgs.bench.contestants import measured_job
 from dgs.job.schema import ObserveConfig
-from dgs.workers.observing.figures_file import FiguresFile
+from dgs.workers.observing.figure_lines import FiguresFile
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
-from dgs.workers.runtime.observed.run_observer import RunObserver
+from dgs.workers.runtime.observed import RunObserver
 from dgs.workers.runtime.process import keep_freed_memory
 from experiments.bench.applications import application, available
 

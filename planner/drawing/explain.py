@@ -32,8 +32,7 @@ from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.planner.drawing.labels import some, tag_text
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.rates import by_kind, kind_rates
-from dgs.planner.topology import Topology
+from dgs.planner.topology import Topology, by_kind, kind_rates
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.choice import fastest
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.topology import Machine, Topology
-from dgs.planner.validity import violations
-from dgs.planner.validity.rules import listing
+from dgs.planner.validity import listing, violations
 
 if TYPE_CHECKING:
     from dgs.job.schema import PlanFile

@@ -13,7 +13,7 @@ have come as far.
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
 >>> from dgs.planner.plan import PlanNode
->>> from dgs.planner.rates import kind_rates
+>>> from dgs.planner.topology import kind_rates
 >>> from dgs.planner.prediction.traffic import traffic
 >>> from dgs.planner.topology import Stream
 >>> VALUE = kind("value")

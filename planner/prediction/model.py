@@ -23,8 +23,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import INTERPRETED_FIRST, SHARE_OF_FRONTIER, Costs
 from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, LaneTraffic, Traffic, traffic
-from dgs.planner.rates import kind_rates, of_nodes
-from dgs.planner.topology import Topology
+from dgs.planner.topology import Topology, kind_rates, of_nodes
 
 FEW_EVENTS = 32.0
 """Shorter stretches are folded with `update` even if there is an `update_batch` (`workers/protocol/folding`)."""

@@ -7,7 +7,7 @@ Here a lane is the part of one kind of one stream that one worker owns.
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
 >>> from dgs.planner.plan import PlanNode
->>> from dgs.planner.rates import kind_rates
+>>> from dgs.planner.topology import kind_rates
 >>> from dgs.planner.topology import Stream
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
 >>> class Sums(Program):
@@ -28,7 +28,7 @@ from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Key
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
-from dgs.planner.rates import KindRates, by_kind
+from dgs.planner.topology import KindRates, by_kind
 
 BATCH_EVENTS = 65_536.0
 """The events of one reading of a source. No stretch is longer."""

@@ -58,8 +58,8 @@ from dgs.workers.observing.figures import HostFigures, StreamFigures, WorkerFigu
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.runtime import process
-from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.context import SourceContext

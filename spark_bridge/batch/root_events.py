@@ -29,7 +29,7 @@ from dgs import codec
 from dgs.errors import CodecError
 from dgs.job import private_files
 from dgs.model.events import EventBatch
-from dgs.workers.storage.whole_files import make_directory, refusing
+from dgs.workers.storage.disk import make_directory, refusing
 
 _LENGTH = struct.Struct("<Q")
 TS, SEQ, EVENTS = "ts", "seq", "events"

@@ -25,7 +25,7 @@ from typing import Literal
 from dgs.errors import OwnedLogError
 from dgs.job.run_directory import read_object
 from dgs.workers.event_log import owner
-from dgs.workers.storage.whole_files import make_directory, replace_with
+from dgs.workers.storage.disk import make_directory, replace_with
 
 PREFIX = "spark:"
 _PLACE = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<path>.*)", re.DOTALL)

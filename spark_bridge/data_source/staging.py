@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dgs.workers.storage.whole_files import make_directory
+from dgs.workers.storage.disk import make_directory
 
 DIRECTORY = ".staged"
 

@@ -27,7 +27,7 @@ from dgs.spark_bridge.session.any_thread import activate
 from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
 from dgs.workers.event_log.segments import is_closed, newest
-from dgs.workers.storage.whole_files import make_directory, replace_with
+from dgs.workers.storage.disk import make_directory, replace_with
 
 PLACE = ".spark"
 """The directory in a log with a directory per query for Spark's own checkpoints."""

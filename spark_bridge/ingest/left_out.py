@@ -23,7 +23,7 @@ from dgs.errors import MalformedRowError
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.ingest.division import Division, Reason
 from dgs.workers.event_log import row_files
-from dgs.workers.storage.whole_files import make_directory, refusing, replace_with
+from dgs.workers.storage.disk import make_directory, refusing, replace_with
 
 LETTERS = ".dead-letters"
 COUNTS = "left_out.json"

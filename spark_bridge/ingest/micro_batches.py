@@ -34,7 +34,7 @@ from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, is_of_rows, quoted
 from dgs.spark_bridge.ingest.succession import Succession
 from dgs.workers.event_log import failure, row_files
 from dgs.workers.event_log.segments import RowFile, greatest, newest, read_segment
-from dgs.workers.storage.whole_files import make_directory
+from dgs.workers.storage.disk import make_directory
 
 
 class RowCounts:

@@ -22,7 +22,7 @@ from dgs.spark_bridge.ingest.division import PART, Division
 from dgs.spark_bridge.ingest.queries import is_of_rows, literal, quoted
 from dgs.workers.event_log import owner, summary
 from dgs.workers.event_log.segments import Segment
-from dgs.workers.storage.whole_files import make_directory, replace_with
+from dgs.workers.storage.disk import make_directory, replace_with
 
 NOTE = "succession.json"
 

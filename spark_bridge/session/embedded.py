@@ -22,7 +22,7 @@ from dgs.job import private_files
 from dgs.spark_bridge.session import class_archive
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.spark_bridge.session.reachability import is_on_this_machine
-from dgs.workers.storage.whole_files import make_directory
+from dgs.workers.storage.disk import make_directory
 
 UMASK = "spark.hadoop.fs.permissions.umask-mode"
 """Hadoop's own mask: it gives files and directories their modes whatever the mask of the process."""

@@ -17,7 +17,7 @@ from typing import Any
 import dgs
 from dgs.errors import ResourceError
 from dgs.spark_bridge.session.java_errors import first_line
-from dgs.workers.storage.whole_files import make_directory
+from dgs.workers.storage.disk import make_directory
 
 NEEDED = ("numpy", "pandas", "pyarrow", "pydantic")
 """The packages that our code imports in tasks."""

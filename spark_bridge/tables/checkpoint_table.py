@@ -4,7 +4,7 @@ The store stays the truth: a commit is atomic there, and a run resumes from ther
 committed epochs in order while the run continues, and the end of the run waits for it. After a crash, the epochs that the table
 lacks are appended from the checkpoint directory, which keeps every one that may be missing: a commit waits while `keep` rows wait.
 
->>> from dgs.workers.checkpoints.memory_store import MemoryStore
+>>> from dgs.workers.recovery.checkpoint import MemoryStore
 >>> from dgs.workers.recovery.positions import Positions
 >>> table: list[int] = []
 >>> def append(rows): table.extend(row["epoch"] for row in rows)

@@ -22,7 +22,7 @@ from dgs.spark_bridge.tables.epoch_table import EpochTable
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.saved import RECORDS, state_name
 from dgs.workers.sinks.files.places import LAKE_KINDS, output_places
-from dgs.workers.storage.whole_files import make_directory
+from dgs.workers.storage.disk import make_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

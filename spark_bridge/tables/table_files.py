@@ -27,8 +27,7 @@ from dgs.spark_bridge.data_source.checkpoint_rows import Row, table_of_rows
 from dgs.spark_bridge.session.reachability import is_on_this_machine
 from dgs.spark_bridge.tables.epoch_table import EPOCH, RUN, EpochTable, missing_from
 from dgs.spark_bridge.tables.output_tables import outlives_session
-from dgs.workers.storage.disk import sync_directory, sync_file
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 
 _OF_SPARK = ("parquet", "fs.defaultFS", "commitProtocol")
 """Parts of names of settings that say where and how Spark writes Parquet."""

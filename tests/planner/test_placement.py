@@ -15,8 +15,7 @@ from dgs.model.tags import kind
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.placement import assign_hosts, placed
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.rates import node_rates, totals
-from dgs.planner.topology import Machine, Stream, Topology
+from dgs.planner.topology import Machine, Stream, Topology, node_rates, totals
 from tests.planner.instances import instances
 
 VALUE, VIEW = kind("value"), kind("view", key=str)

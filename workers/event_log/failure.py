@@ -23,7 +23,7 @@ from pathlib import Path
 import dgs.errors
 from dgs.errors import CorruptFileError, DgsError, RunError
 from dgs.workers.storage import sealed_file
-from dgs.workers.storage.whole_files import replace_with
+from dgs.workers.storage.disk import replace_with
 
 FAILURE = "failure.dgs"
 

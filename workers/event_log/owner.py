@@ -21,7 +21,7 @@ from pathlib import Path
 from dgs.errors import CorruptFileError, OwnedLogError
 from dgs.workers.event_log.segments import reading
 from dgs.workers.storage import sealed_file
-from dgs.workers.storage.whole_files import put_new, replace_with
+from dgs.workers.storage.disk import put_new, replace_with
 
 OWNER = "owner.dgs"
 

@@ -37,8 +37,7 @@ import pyarrow.parquet as pq
 from dgs.errors import CorruptFileError
 from dgs.workers.event_log.merging import Run, integers, merged
 from dgs.workers.event_log.segments import BatchId, RowFile, Segment, UnreadableLogError, batch_hash
-from dgs.workers.storage.disk import sync_directory, sync_file
-from dgs.workers.storage.whole_files import make_directory, refusing
+from dgs.workers.storage.disk import make_directory, refusing, sync_directory, sync_file
 
 FOLDER = "rows"
 READ_ROWS = 1 << 16

@@ -33,8 +33,7 @@ from dgs.workers.event_log.segments import (
     newest,
 )
 from dgs.workers.storage import sealed_file
-from dgs.workers.storage.disk import sync_directory
-from dgs.workers.storage.whole_files import refusing, replace_with
+from dgs.workers.storage.disk import refusing, replace_with, sync_directory
 
 
 def truncate(directory: Path, below: int) -> int:

@@ -46,7 +46,7 @@ from dgs.workers.event_log.segments import (
     newest,
     read_segment,
 )
-from dgs.workers.storage.whole_files import make_directory, put_new
+from dgs.workers.storage.disk import make_directory, put_new
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Column]
 Beats = Sequence[tuple[int, int]]

@@ -13,7 +13,7 @@ from dgs.model.program import Program, State
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import ForkStep, PlanNode
-from dgs.workers.observing.meter import FORK, JOIN, NO_METER, NoMeter
+from dgs.workers.observing.figures import FORK, JOIN, NO_METER, NoMeter
 
 
 class Forking:

@@ -16,7 +16,7 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
-from dgs.workers.observing.meter import NO_METER, NoMeter
+from dgs.workers.observing.figures import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.edges import Edges, Peer, ReadGate, TickReader, always
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers

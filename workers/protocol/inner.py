@@ -20,7 +20,7 @@ from typing import Any, Unpack
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode, is_accumulating
-from dgs.workers.observing.meter import JOIN
+from dgs.workers.observing.figures import JOIN
 from dgs.workers.protocol.bounds import Window
 from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.forking import Forking

@@ -16,7 +16,7 @@ from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
-from dgs.workers.observing.meter import NO_METER, NoMeter
+from dgs.workers.observing.figures import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.joined_windows import NOTHING

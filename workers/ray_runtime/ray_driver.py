@@ -21,8 +21,7 @@ from dgs.workers.ray_runtime.cluster import Connection, connected
 from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts, answers, cpus_of
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.checkpoint import ResumePoint
-from dgs.workers.recovery.coordinator import HostReport, RootReport
-from dgs.workers.recovery.stop_request import ControlRequest, Stage
+from dgs.workers.recovery.coordinator import ControlRequest, HostReport, RootReport, Stage
 from dgs.workers.runtime import process
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment

@@ -14,12 +14,11 @@ from typing import Any
 from dgs.errors import CheckpointFailedError
 from dgs.workers.observing.figures import CheckpointFigures
 from dgs.workers.recovery.checkpoint import Checkpoint
-from dgs.workers.recovery.coordinator import Coordinator, HostReport, RootReport
-from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
+from dgs.workers.recovery.coordinator import ControlRequest, Coordinator, HostReport, RootReport, StopRequest
 from dgs.workers.runtime import process
-from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.store_opening import RunStores
 
 MOST_FAILURES = 3

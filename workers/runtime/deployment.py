@@ -13,7 +13,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan
-from dgs.workers.observing.meter import NO_METER, Meter
+from dgs.workers.observing.figures import NO_METER, Meter
 from dgs.workers.protocol.edges import TickReader
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes, Router

@@ -19,8 +19,7 @@ from dgs.model.user_code import UserCode
 from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.blame import shown_time
-from dgs.workers.observing.figures import HostFigures
-from dgs.workers.observing.meter import SINK
+from dgs.workers.observing.figures import SINK, HostFigures
 from dgs.workers.protocol.host import Reported
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
@@ -29,11 +28,10 @@ from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources, TagCounts
-from dgs.workers.runtime.observed.gathering import HostObserver
-from dgs.workers.runtime.run_story import in_a_line
-from dgs.workers.runtime.stall import Standing, waits_of
+from dgs.workers.runtime.observed import HostObserver
+from dgs.workers.runtime.stall import Standing, in_a_line, waits_of
 from dgs.workers.sources.live.waiting import SECOND
-from dgs.workers.transport.network_load import NetworkLoad
+from dgs.workers.transport.frames import NetworkLoad
 
 
 def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dgs.errors import StalledError
 from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
 from dgs.workers.runtime import process
+from dgs.workers.runtime.control import OverdueStop
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.overdue_stop import OverdueStop
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import STOP_GRACE, Ended, Session, supervise
 from dgs.workers.sources.live.waiting import SECOND

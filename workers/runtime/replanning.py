@@ -23,11 +23,11 @@ from dgs.planner.moving import Counts, Moving
 from dgs.planner.plan_data import to_data
 from dgs.planner.prediction.choice import rate
 from dgs.workers.observing.figures import Move
-from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.recovery.coordinator import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Comparison, Job
-from dgs.workers.runtime.run_story import in_a_line
+from dgs.workers.runtime.stall import in_a_line
 from dgs.workers.sources.live.waiting import SECOND
 
 BETTER_PLAN = "better-plan.yaml"

@@ -23,10 +23,15 @@ from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
 from dgs.model.identity import Migrate, identity_of, migration
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.directory_store import DirectoryStore
-from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.checkpoints.saved import RECORDS
-from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint, StagedFile, StagedOutput
-from dgs.workers.sinks.collisions import check_no_collisions, targets, unshared
+from dgs.workers.recovery.checkpoint import (
+    CheckpointStore,
+    MemoryStore,
+    Publish,
+    ResumePoint,
+    StagedFile,
+    StagedOutput,
+)
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
 from dgs.workers.sinks.files.part_file import locked
 from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, output_places, sink_place
@@ -38,7 +43,8 @@ from dgs.workers.sinks.files.publishing import (
     remove_earlier,
     with_digest,
 )
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.sinks.opening import check_no_collisions, targets, unshared
+from dgs.workers.storage.disk import refusing
 
 if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job

@@ -16,18 +16,17 @@ from dgs.errors import DgsError, FrameGapError, WorkerLostError
 from dgs.workers.observing.figures import RunFigures
 from dgs.workers.observing.run_log import RunLog
 from dgs.workers.recovery.checkpoint import ResumePoint
+from dgs.workers.recovery.coordinator import ControlRequest, StopRequest
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
-from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
-from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.checkpointing import Checkpointing, Commits
-from dgs.workers.runtime.control import Control
+from dgs.workers.runtime.control import Control, OverdueStopError
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.observed.run_observer import RunObserver
-from dgs.workers.runtime.overdue_stop import OverdueStopError
+from dgs.workers.runtime.observed import RunObserver
 from dgs.workers.runtime.replanning import Replanning
-from dgs.workers.runtime.run_story import RunStory, in_a_line
+from dgs.workers.runtime.stall import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import (
     RunStores,
     check_free_outputs,

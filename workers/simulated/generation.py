@@ -28,8 +28,7 @@ from dgs.workers.simulated.outputs import Outputs
 from dgs.workers.simulated.slowness import Slowness, staging
 from dgs.workers.simulated.sources import BLOCK, Sources, Where
 from dgs.workers.simulated.world import World
-from dgs.workers.transport.frames import decoded, encoded_with_sizes
-from dgs.workers.transport.network_load import NetworkLoad
+from dgs.workers.transport.frames import NetworkLoad, decoded, encoded_with_sizes
 
 MOST_HOSTS = 4
 PACES = (0.01, 0.2, 0.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 
 from dgs.errors import CheckpointFailedError, FrameGapError, OutputUnwritableError, UserCodeError
-from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
+from dgs.workers.recovery.coordinator import ControlRequest, StopRequest
 from dgs.workers.simulated.faults import CrashedError, Faults
 from dgs.workers.simulated.generation import Generation
 from dgs.workers.simulated.network import Edge, some_of

@@ -20,7 +20,7 @@ from dgs.workers.protocol.story_words import as_lines, entries_of
 from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.layout import Layout
-from dgs.workers.transport.network_load import NetworkLoad
+from dgs.workers.transport.frames import NetworkLoad
 
 
 @dataclass

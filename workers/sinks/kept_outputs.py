@@ -26,7 +26,7 @@ from dgs import codec
 from dgs.errors import CodecError
 from dgs.model import columns
 from dgs.model.outputs import OutputBatch
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing
 
 BYTES_PER_ROW = 100
 """The memory that the id of an output is taken to need."""

@@ -51,8 +51,7 @@ from dgs.workers.sinks.sqlite_tables import (
     refusing_database,
     transaction,
 )
-from dgs.workers.storage.disk import sync_directory, sync_file
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 
 
 class SqliteSink:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing
 
 STDOUT = Path("stdout")
 """The place in errors."""

@@ -34,9 +34,8 @@ from typing import IO, NamedTuple
 
 from dgs.errors import CorruptFileError, OutputUnwritableError
 from dgs.job import private_files
-from dgs.workers.storage.disk import sync_directory
+from dgs.workers.storage.disk import make_directory, refusing, replace_with, sync_directory
 from dgs.workers.storage.locks import take, take_at_once
-from dgs.workers.storage.whole_files import make_directory, refusing, replace_with
 
 __all__ = ["RecordReader", "RecordWriter", "closing", "cut"]
 

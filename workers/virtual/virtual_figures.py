@@ -31,8 +31,7 @@ from dgs.planner.plan import Plan
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.latency import UTILISATION, Latency
 from dgs.planner.prediction.traffic import traffic
-from dgs.planner.rates import kind_rates, of_nodes
-from dgs.planner.topology import Topology
+from dgs.planner.topology import Topology, kind_rates, of_nodes
 from dgs.workers.virtual.drawn import NANOSECONDS, Drawn, drawn
 from dgs.workers.virtual.virtual_run import Setting, VirtualRun
 

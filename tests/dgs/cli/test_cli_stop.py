@@ -17,7 +17,7 @@ from dgs.job.document import read
 from dgs.job.run_directory import RunDirectory
 from dgs.workers.event_log import LogWriter
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.recovery.coordinator import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.sinks.files.owned import list_outputs
 from tests.dgs.recovering import (

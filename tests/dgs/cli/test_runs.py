@@ -8,8 +8,8 @@ import pytest
 
 from dgs.api.known_runs import held
 from dgs.job.run_directory import RunDirectory
+from dgs.workers.observing.figure_lines import FiguresFile
 from dgs.workers.observing.figures import RunFigures
-from dgs.workers.observing.figures_file import FiguresFile
 
 DAY = 86_400
 

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from dgs.job.run_directory import RunDirectory
+from dgs.workers.observing.figure_lines import FiguresFile
 from dgs.workers.observing.figures import RunFigures, StreamFigures, Wait, WorkerFigures
-from dgs.workers.observing.figures_file import FiguresFile
 from tests.dgs.view.left_runs import leave
 
 STUCK = RunFigures(

@@ -5,7 +5,7 @@ import json
 from dgs.errors import CodeChangedError, InternalError, InvalidPlanError, MalformedRowError, OutOfOrderError
 from dgs.errors.as_data import as_data
 from dgs.model.tags import Tag
-from dgs.planner.validity.rules import Violation
+from dgs.planner.validity import Violation
 
 
 def told(error):

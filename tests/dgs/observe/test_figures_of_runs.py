@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from dgs.observe import NoFiguresError, OtherFiguresError, Tail, follow, history, newest
-from dgs.workers.observing import figures_file
+from dgs.workers.observing import figure_lines
+from dgs.workers.observing.figure_lines import CURRENT, FiguresFile
 from dgs.workers.observing.figures import RunFigures
-from dgs.workers.observing.figures_file import CURRENT, FiguresFile
 
 ONE = RunFigures(t=1.0, events=5)
 
@@ -51,7 +51,7 @@ def test_at_most_so_many_are_spread_evenly_with_the_newest(tmp_path, file):
 
 
 def test_a_tail_gives_the_newest_and_then_each_new_line_also_over_rotations(tmp_path, file, monkeypatch):
-    monkeypatch.setattr(figures_file, "MOST_SECONDS", 3.0)
+    monkeypatch.setattr(figure_lines, "MOST_SECONDS", 3.0)
     tail, seen = Tail(tmp_path), []
     assert tail.read() == []
     file.add(replace(ONE, t=-1.0))

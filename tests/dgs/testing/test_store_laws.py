@@ -10,7 +10,7 @@ from dgs.errors import CodecError
 from dgs.model.identity import ProgramIdentity
 from dgs.testing import LawBroken, check_store
 from dgs.workers.checkpoints.directory_store import DirectoryStore
-from dgs.workers.checkpoints.memory_store import MemoryStore
+from dgs.workers.recovery.checkpoint import MemoryStore
 from dgs.workers.simulated.store import KeptCheckpoints, KeptStore
 from tests.selection import rest_is_slow
 

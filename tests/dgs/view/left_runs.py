@@ -2,7 +2,7 @@
 
 import json
 
-from dgs.workers.observing.figures_file import FiguresFile
+from dgs.workers.observing.figure_lines import FiguresFile
 from tests.dgs.view.drawn_runs import BEGAN, figures_of, tree
 
 

@@ -10,7 +10,7 @@ from dgs.view.moments import Placed
 from dgs.view.page import page
 from dgs.view.report_file import write_picture, write_report
 from dgs.view.run_reading import RunView
-from dgs.workers.observing.figures_file import FiguresFile
+from dgs.workers.observing.figure_lines import FiguresFile
 from tests.dgs.view.drawn_runs import figures_of, tree
 from tests.dgs.view.left_runs import leave
 

@@ -11,8 +11,8 @@ from dgs.view.moments import Placed
 from dgs.view.page import page, shape_of
 from dgs.view.run_reading import RunView
 from dgs.view.shown_figures import Shown
-from dgs.workers.observing.figures_file import FiguresFile
-from dgs.workers.runtime.observed.gathering import gathered
+from dgs.workers.observing.figure_lines import FiguresFile
+from dgs.workers.runtime.observed import gathered
 from tests.dgs.view.drawn_runs import BEGAN, figures_of, tree
 from tests.dgs.view.left_runs import leave
 

@@ -14,7 +14,7 @@ from dgs.view.moments import Placed
 from dgs.view.page_feed import Feed
 from dgs.view.run_reading import RunView
 from dgs.view.server import PortTakenError, listening, new_token, serve
-from dgs.workers.observing.figures_file import FiguresFile
+from dgs.workers.observing.figure_lines import FiguresFile
 from tests.dgs.view.drawn_runs import figures_of, tree
 from tests.dgs.view.left_runs import leave
 from tests.dgs.view.test_page import HOSTILE

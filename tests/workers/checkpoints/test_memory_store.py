@@ -1,6 +1,6 @@
 """The store in memory: the last checkpoint, for as long as the driver lives."""
 
-from dgs.workers.checkpoints.memory_store import MemoryStore
+from dgs.workers.recovery.checkpoint import MemoryStore
 from tests.workers.checkpoints.saving import assert_whole, checkpoint, staged
 
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from dgs.workers.observing import figures_file
+from dgs.workers.observing import figure_lines
+from dgs.workers.observing.figure_lines import CURRENT, OLD, PREVIOUS, FiguresFile, files_of
 from dgs.workers.observing.figures import RunFigures, StreamFigures
-from dgs.workers.observing.figures_file import CURRENT, OLD, PREVIOUS, FiguresFile, files_of
 
 HOUR = 3600
 
@@ -37,7 +37,7 @@ def test_the_last_half_hour_is_there_in_full_and_one_of_ten_before(tmp_path):
 
 
 def test_a_wide_run_leaves_a_megabyte_an_hour(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures_file, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(figure_lines, "MOST_BYTES", 1 << 20)
     wide = RunFigures(streams={f"s{i}": StreamFigures(rows=10**6 + i, frontier=10**12) for i in range(100)})
     written(tmp_path, HOUR // 4, wide)
     sizes = {path.name: path.stat().st_size for path in files_of(tmp_path)}
@@ -46,7 +46,7 @@ def test_a_wide_run_leaves_a_megabyte_an_hour(tmp_path, monkeypatch):
 
 
 def test_thinned_lines_are_thinned_again_when_there_are_too_many(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures_file, "MOST_OLD_BYTES", 5_000)
+    monkeypatch.setattr(figure_lines, "MOST_OLD_BYTES", 5_000)
     written(tmp_path, 4 * HOUR)
     assert (tmp_path / OLD).stat().st_size < 12_000
     assert times(tmp_path / OLD)[0] < HOUR

@@ -35,11 +35,11 @@ from dgs.workers.ray_runtime.actor import HostActor
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import run_ray
 from dgs.workers.recovery.checkpoint import BEGINNING
-from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.recovery.coordinator import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.run_story import read_story
+from dgs.workers.runtime.stall import read_story
 from dgs.workers.sinks.files.owned import LIST
 from dgs.workers.transport import zeromq
 from dgs.workers.transport.unix_door import directories_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.workers.recovery.stop_request import ControlRequest, Stage, StopRequest
+from dgs.workers.recovery.coordinator import ControlRequest, Stage, StopRequest
 
 STOP = ControlRequest("stop")
 MOVE = ControlRequest("replan", "dgs replan", "plan.yaml")

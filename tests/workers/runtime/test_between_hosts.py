@@ -22,7 +22,7 @@ from dgs.workers.runtime import deployment
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
-from dgs.workers.runtime.observed.gathering import gathered
+from dgs.workers.runtime.observed import gathered
 from dgs.workers.simulated.network import Network
 from dgs.workers.simulated.simulation import simulate
 from dgs.workers.sources import open_source

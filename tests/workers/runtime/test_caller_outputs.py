@@ -11,7 +11,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.runtime.caller_outputs import CallerOutputs
+from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Job
 
 JOB = Job(

@@ -8,10 +8,8 @@ from typing import Any
 from dgs.errors import CheckpointFailedError
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
-from dgs.workers.checkpoints.memory_store import MemoryStore
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
-from dgs.workers.recovery.coordinator import HostReport, RootReport
-from dgs.workers.recovery.stop_request import ControlRequest, Stage, StopRequest
+from dgs.workers.recovery.checkpoint import Checkpoint, MemoryStore, ResumePoint, StagedFile
+from dgs.workers.recovery.coordinator import ControlRequest, HostReport, RootReport, Stage, StopRequest
 from dgs.workers.runtime.checkpointing import Checkpointing, Commits
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.store_opening import RunStores

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from dgs.errors import OutputUnwritableError
-from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.recovery.coordinator import ControlRequest
 from dgs.workers.runtime.control import Control, forget_requests, post
 
 

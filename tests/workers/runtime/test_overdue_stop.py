@@ -10,7 +10,7 @@ import pytest
 
 import dgs
 from dgs.workers.runtime import local
-from dgs.workers.runtime.overdue_stop import OverdueStop, OverdueStopError
+from dgs.workers.runtime.control import OverdueStop, OverdueStopError
 
 PROGRAM = """\
 import time

@@ -7,7 +7,6 @@ import pytest
 
 import dgs
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.sinks.collisions import OutputIsInputError
 from dgs.workers.sinks.files.owned import (
     LIST,
     OccupiedOutputError,
@@ -18,6 +17,7 @@ from dgs.workers.sinks.files.owned import (
 )
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.files.places import Place
+from dgs.workers.sinks.opening import OutputIsInputError
 
 VALUE = dgs.kind("value")
 

@@ -9,7 +9,7 @@ import pytest
 
 import dgs
 from dgs.errors import OutputUnwritableError
-from dgs.workers.sinks.collisions import OutputIsInputError, SharedOutputError
+from dgs.workers.sinks.opening import OutputIsInputError, SharedOutputError
 from tests.workers.sinks.test_output_modes import amounts
 
 SINKS = """\
@@ -194,7 +194,7 @@ def test_a_source_that_reads_a_sink_by_another_name_is_refused(plan, tmp_path, h
 )
 def test_a_source_that_reads_the_database_is_refused(tmp_path, source):
     from dgs.job.schema import SinkConfig, StreamConfig
-    from dgs.workers.sinks.collisions import check_no_collisions, targets
+    from dgs.workers.sinks.opening import check_no_collisions, targets
 
     (tmp_path / "out.db").touch()
     (tmp_path / "link.db").symlink_to(tmp_path / "out.db")

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from dgs.errors import OutputUnwritableError
-from dgs.workers.storage.whole_files import make_directory, put_new, replace_with
+from dgs.workers.storage.disk import make_directory, put_new, replace_with
 
 
 @pytest.mark.parametrize("write", [put_new, replace_with])

@@ -21,7 +21,7 @@ from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.files.part_file import PartFile
 from dgs.workers.sinks.files.places import PartNames
 from dgs.workers.sinks.files.publishing import EarlierRun
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing
 
 
 class EpochParts:

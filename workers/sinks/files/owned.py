@@ -26,8 +26,7 @@ from dgs.job import private_files
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.files.places import Place
-from dgs.workers.storage.disk import sync_directory, sync_file
-from dgs.workers.storage.whole_files import refusing, replace_with
+from dgs.workers.storage.disk import refusing, replace_with, sync_directory, sync_file
 
 LIST = ".dgs-outputs"
 """The name of the list, which has one JSON object per line. Spark and Arrow ignore files whose names begin with a dot."""

@@ -27,9 +27,8 @@ from typing import IO, TypeAlias
 from dgs.errors import OutputUnwritableError
 from dgs.job import private_files
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.storage.disk import sync_directory, sync_file
+from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 from dgs.workers.storage.locks import take, take_at_once
-from dgs.workers.storage.whole_files import refusing
 
 Opener: TypeAlias = Callable[[str, int], int]
 """The function that opens a file with its mode; None: the process's own way."""

@@ -33,8 +33,7 @@ from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.owned import LIST, OutputsChangedError, add_lines, list_outputs, owned, tidy
 from dgs.workers.sinks.files.part_file import digest_of, is_abandoned, locked
 from dgs.workers.sinks.files.places import PARTIAL, RUN_LETTERS, Place
-from dgs.workers.storage.disk import sync_directory
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing, sync_directory
 
 LOCK = ".dgs-lock"
 """The file in a directory of outputs whose lock a run holds."""

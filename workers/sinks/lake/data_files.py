@@ -17,8 +17,7 @@ from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.formats.arrow_tables import fitted, table_of_parts
 from dgs.workers.sinks.lake.contract import DataFile
 from dgs.workers.sinks.lake.lake_columns import fitted_to
-from dgs.workers.storage.disk import sync_directory, sync_file
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 
 ROWS_PER_BLOCK = 65_536
 

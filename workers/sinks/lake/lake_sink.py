@@ -44,7 +44,7 @@ from dgs.workers.sinks.lake.lake_columns import (
     with_columns,
 )
 from dgs.workers.sinks.lake.written_files import changed, last_listed, note_written
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing
 
 LAKES: dict[str, tuple[str, type[DeltaSink]]] = {
     "delta": ("deltalake", DeltaSink),

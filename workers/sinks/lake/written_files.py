@@ -23,7 +23,7 @@ from typing import Any
 
 from dgs.workers.sinks.files.owned import add_lines
 from dgs.workers.sinks.files.part_file import digest_of
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.storage.disk import refusing
 
 TYPES = {"file": str, "size": int, "digest": str, "run": str, "epoch": int}
 """The fields of a line."""

@@ -18,7 +18,7 @@ from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.live.waiting import Live
 from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.mapping import Mapping
-from dgs.workers.storage.whole_files import replace_with
+from dgs.workers.storage.disk import replace_with
 
 MOST_BEHIND = 1 << 18
 """The port takes no more rows while the log has more unread rows than this."""

@@ -1,11 +1,23 @@
-"""The rules of validity: structure, V1, V2 and coverage.
+"""Validity of a plan for a program and its streams, checked for every plan before anything runs (Definition 3.2).
 
 Structure and coverage: a plan is a tree of uniquely named workers that owns every implementation tag exactly once. V1: each worker's
-state type fits its tags, and forks and joins of the right types exist along its fork tree.
+state type fits its tags, and forks and joins of the right types exist along its fork tree. V2: workers side by side own independent
+and disjoint implementation tags. All violations are reported, not only the first.
 
-V2: workers side by side own independent and disjoint implementation tags. Subtrees are compared before nodes: if the union of many
-workers is independent of the union of many others, none of their pairs is compared. So a valid plan of n workers costs about n
-comparisons of sets, not n squared.
+Subtrees are compared before nodes: if the union of many workers is independent of the union of many others, none of their pairs is
+compared. So a valid plan of n workers costs about n comparisons of sets, not n squared.
+
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
+>>> from dgs.planner.plan import PlanNode
+>>> VALUE = kind("value")
+>>> class Sum(Program): "Declares nothing, so everything depends on everything, and gives no fork."
+>>> sides = [PlanNode(f"w{i}", ImplTagSet.of({f"v/{i}": TagSet.of(VALUE)})) for i in (1, 2)]
+>>> plan = Plan(PlanNode("w0", ImplTagSet(), children=tuple(sides)))
+>>> for found in violations(plan, Sum(), plan.root.subtree_tags()):
+...     print(found)
+V1 at w0: w0 has children, but program Sum has no fork and join. Give the program fork and join, or use one worker
+V2 at w1, w2: value of w1 depends on value of w2, and neither is above the other. Give both tags to one node, or one of them to w0 or above
 """
 
 from __future__ import annotations
@@ -15,11 +27,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dgs.errors import InvalidPlanError
 from dgs.model.dependence import Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet, union_of
 from dgs.planner.plan import ForkStep, Plan, PlanNode
+from dgs.planner.topology import Topology
 
 SHOWN = 50
 """Most violations that a listing spells out."""
@@ -322,3 +336,26 @@ class _TypingRules:
             if fitting
             else f"No fork starts from {name!r}: make it a leaf"
         )
+
+
+__all__ = ["Violation", "check", "violations"]
+
+
+def violations(plan: Plan, program: Program, streams: Topology | ImplTagSet) -> list[Violation]:
+    """Return all violations of a plan; an empty list if it is valid.
+
+    `streams`: the topology, or all implementation tags of the streams.
+    """
+    everything = streams.impl_tags() if isinstance(streams, Topology) else streams
+    found = structure_violations(plan)
+    found += typing_violations(plan, program)
+    found += independence_violations(plan, program.dependence)
+    found += coverage_violations(plan, everything)
+    return found
+
+
+def check(plan: Plan, program: Program, streams: Topology | ImplTagSet) -> None:
+    """Raise InvalidPlanError if there are violations; its message lists them, and its attribute `violations` holds them."""
+    found = violations(plan, program, streams)
+    if found:
+        raise InvalidPlanError(program=program.name, listing=listing(found), violations=found)

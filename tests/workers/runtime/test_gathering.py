@@ -13,7 +13,7 @@ from dgs.workers.observing.figures import (
     Wait,
     WorkerFigures,
 )
-from dgs.workers.runtime.observed.gathering import first_output, gathered, seconds_of_work
+from dgs.workers.runtime.observed import first_output, gathered, seconds_of_work
 
 ROOT = HostFigures(
     host=0,

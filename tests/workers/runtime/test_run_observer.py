@@ -7,8 +7,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.observing.figures import CheckpointFigures, HostFigures, StreamFigures, WorkerFigures
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.runtime.job import Caller
-from dgs.workers.runtime.observed.gathering import gathered
-from dgs.workers.runtime.observed.run_observer import RunObserver
+from dgs.workers.runtime.observed import RunObserver, gathered
 
 
 def test_a_generation_begins_without_the_figures_of_the_hosts_before_it():
