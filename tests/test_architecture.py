@@ -458,7 +458,7 @@ BAD = [
     (away_from_home, "dgs/job/document.py", "import yaml"),
     (away_from_home, "workers/event_log/writer.py", "os.fsync(file)"),
     (away_from_home, "workers/event_log/writer.py", "from os import fsync"),
-    (away_from_home, "workers/sinks/files/part_file.py", "import fcntl"),
+    (away_from_home, "workers/sinks/files/file_sink.py", "import fcntl"),
     (impure, "workers/protocol/host.py", "import time"),
     (impure, "workers/protocol/host.py", "from random import choice"),
     (impure, "workers/protocol/host.py", "for x in {1, 2}: pass"),

@@ -31,7 +31,7 @@ from dgs.workers.runtime import process
 if TYPE_CHECKING:
     from dgs.job.schema import ProgramConfig, StreamConfig
     from dgs.model.program import Program
-    from dgs.workers.sources.context import SourceContext
+    from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
 VERSION = 13

@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.frames.html_tables import link, paragraph
-from dgs.frames.output_list import Outputs
+from dgs.frames.output_list import Outputs, link, paragraph
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import OwnOutput, OwnState, Typed
 

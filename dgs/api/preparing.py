@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dgs.planner.prediction.costs import Costs
     from dgs.planner.topology import Topology
     from dgs.workers.runtime.job import Job
-    from dgs.workers.sources.context import SourceContext
+    from dgs.workers.sources.contract import SourceContext
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Prepared:
     @property
     def why_one_worker(self) -> str | None:
         """The reason why the plan has one worker, None if it has several."""
-        from dgs.planner.drawing.one_worker import why_one_worker
+        from dgs.planner.drawing.explain import why_one_worker
 
         bound = self.config.optimizer.max_leaves
         return why_one_worker(self.plan, self.program, self.topology, most_leaves=bound)
@@ -294,7 +294,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     config, program = request.settings.config, load(request)
     context = context_of(request, program)
     if any(sink.kind in CONNECTED for sink in config.sinks):
-        from dgs.workers.sinks.publisher import Publisher
+        from dgs.workers.sinks.opening import Publisher
 
         # It refuses what is no sink, and what is not installed.
         Publisher(config.sinks, request.base_dir, program=program.name)
@@ -350,7 +350,7 @@ def costs_on(topology: Topology, request: Request, program: Program) -> KnownCos
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:
     """Return the context for the sources of a request. `log_dir`: see `SourceContext`."""
-    from dgs.workers.sources.context import SourceContext
+    from dgs.workers.sources.contract import SourceContext
 
     config = request.settings.config
     skips = config.on_error == "skip"

@@ -252,7 +252,7 @@ def _was_edited(directory: RunDirectory) -> bool:
 
 def _is_busy(error: BaseException) -> bool:
     """Return whether a run failed because another one has the places that it writes to."""
-    from dgs.workers.sinks.files.part_file import ANOTHER_RUN
+    from dgs.workers.sinks.files.owned import ANOTHER_RUN
 
     if isinstance(error, OutputUnwritableError):
         return error.facts.get("problem") == ANOTHER_RUN

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dgs.job.schema import StreamConfig
     from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore
     from dgs.workers.runtime.job import Job, Ports
-    from dgs.workers.sources.context import SourceContext
+    from dgs.workers.sources.contract import SourceContext
 
 
 class TruncatedLogError(RunError):

@@ -21,7 +21,7 @@ from dgs.job.schema import ProgramConfig
 from dgs.model.columns import Column
 from dgs.model.program import Program
 from dgs.model.user_code import user_error
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 
 if TYPE_CHECKING:
     from dgs.model.events import Event, EventBatch

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from dgs.errors import UsageError
 from dgs.errors.nearest import did_you_mean
-from dgs.frames.frame_errors import FrameColumnError, FrameError, FrameKindError
-from dgs.frames.tables import of_records, of_table
+from dgs.frames.tables import FrameColumnError, FrameError, FrameKindError, of_records, of_table
 from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.program import Program

@@ -4,26 +4,63 @@
 >>> outputs = Outputs([OutputBatch.of("s", rank=0, tags=[Tag("sum")], ts=[5], seq=[0], index=[0], values=[15])])
 >>> outputs, outputs.to_arrow().to_pylist()
 ([15], [{'ts': 5, 'stream': 's', 'kind': 'sum', 'key': None, 'value': 15}])
+
+In notebooks it is a table in static HTML, without scripts. All text is escaped.
+
+>>> table_html(["key", "value"], [("<b>", 5)], 1).count("&lt;b&gt;")
+1
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
+from html import escape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 
 from dgs.errors import MissingPackageError, UsageError
-from dgs.frames.html_tables import table_html
 from dgs.model import columns
 from dgs.model.outputs import OutputBatch
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+LONGEST = 200
+"""Characters of a value that are shown."""
+
+
+def paragraph(name: str, said: str) -> str:
+    """Return a sentence about something with a name."""
+    return f"<p><strong>{_text(name)}</strong>: {_text(said)}</p>"
+
+
+def link(path: Path, said: str) -> str:
+    """Return a link to a file, relative to the directory of the notebook."""
+    return f'<p><a href="{escape(quote(os.path.relpath(path)))}">{_text(said)}</a></p>'
+
+
+def table_html(names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
+    """Return rows as a table. `count`: of how many they are the first."""
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    left = f"<p>{count - len(rows):,} more rows</p>" if count > len(rows) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{left}"
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
+
 
 Value = TypeVar("Value")
 

@@ -5,6 +5,8 @@ such as lazy frames of Polars, go through narwhals.
 
 >>> of_table(pa.table({"ts": [1, 2], "page": ["home", "shop"]}))["ts"].to_pylist()
 [1, 2]
+
+What is no frame, or has no such column, is an error of the call that gives it.
 """
 
 from __future__ import annotations
@@ -16,10 +18,41 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dgs.errors import MissingPackageError
+from dgs.errors import InvalidError, MissingPackageError
 from dgs.errors.raised import RAISED, is_ours, summary
-from dgs.frames.frame_errors import FrameError
 from dgs.model.columns import Column
+
+
+class FrameError(InvalidError):
+    """Something was given as a frame that is none, or cannot be read as one."""
+
+    code = "DGS570"
+    template = "{problem}"
+    fix = "{advice}"
+
+
+class FrameColumnError(InvalidError):
+    """A frame does not have a column that `dgs.stream` names."""
+
+    code = "DGS571"
+    template = "`{argument}` is {column!r}, which is no column of the frame{hint}; its columns are {columns}"
+    fix = "{advice}"
+
+
+class FrameKindError(InvalidError):
+    """`dgs.stream` leaves open which tags the rows of a frame have, or names tags that the program does not have."""
+
+    code = "DGS572"
+    template = "stream {stream!r}: {problem}"
+    fix = "{advice}"
+
+
+class MixedTimesError(InvalidError):
+    """One stream has times of the calendar and another has bare numbers, so their order would mean nothing."""
+
+    code = "DGS573"
+    template = "stream {calendar!r} has times of the calendar, and stream {bare!r} has bare numbers ({column!r}) as times"
+    fix = 'Say what the numbers count since 1970: dgs.stream(..., unit="s"), or "ms", "us", "ns"'
 
 
 def is_table(given: Any) -> bool:

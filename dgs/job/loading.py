@@ -25,7 +25,7 @@ from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.job.schema import ProgramConfig
 from dgs.model.declarations import idle_call
 from dgs.model.program import Program
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 
 if TYPE_CHECKING:
     from dgs.flow.definition import Flow

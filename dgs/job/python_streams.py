@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import UsageError
-from dgs.frames.frame_errors import FrameKindError, MixedTimesError
 from dgs.frames.frame_stream import UNITS, Stream, streams_by_name
-from dgs.frames.tables import is_table, of_table
+from dgs.frames.tables import FrameKindError, MixedTimesError, is_table, of_table
 from dgs.model.events import EventBatch
 from dgs.model.order import Heartbeat
 from dgs.model.program import Program

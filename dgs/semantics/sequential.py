@@ -13,13 +13,24 @@ It is the specification: every runtime, under every plan, must give the same out
 >>> result = run(Total(), [[early], [late]])
 >>> [output.value for output in result.outputs], result.state, result.events
 ([10, 11, 13, 33], 33, 4)
+
+`without_batches` returns a program without its vectorised methods, for comparing the two: it processes event by event.
+
+>>> class Count(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit): return state + 1
+...     def update_batch(self, state, batch, emit_batch): return state + len(batch)
+>>> program = Count()
+>>> program.is_vectorised, without_batches(program).is_vectorised, without_batches(program).name
+(True, False, 'Count')
 """
 
 from __future__ import annotations
 
+import copy
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
@@ -32,7 +43,7 @@ from dgs.errors.raised import RAISED, is_ours
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.outputs import Stamped, Stamps, emitted_one_by_one
-from dgs.model.program import Program, State
+from dgs.model.program import Program, State, StateType
 from dgs.model.tags import Tag
 from dgs.model.user_code import States, UserCode, user_error
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
@@ -181,3 +192,22 @@ def _checked(batch: EventBatch, last: int) -> int:
             stream=batch.stream, row=int(batch.seq[row]), ts=int(batch.ts[row]), previous=int(times[row])
         )
     return int(times[-1])
+
+
+VECTORISED = tuple(name for name in ("update_batch", "update_windows") if hasattr(Program, name))
+"""The optional methods that process many events at a time."""
+
+
+def without_batches(program: Program) -> Program:
+    """Return a copy of the program that is an instance of a subclass without the vectorised methods."""
+    kind = type(program)
+
+    def states(self: Program) -> tuple[StateType, ...]:
+        return tuple(replace(state, update_batch=None) for state in kind.states(self))
+
+    names: dict[str, Any] = {name: getattr(Program, name) for name in VECTORISED}
+    if kind.states is not Program.states:  # a program with states of its own does not accumulate
+        names["states"] = states
+    slower = copy.copy(program)
+    slower.__class__ = type(kind.__name__, (kind,), {**names, "__module__": kind.__module__})
+    return slower

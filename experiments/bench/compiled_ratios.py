@@ -25,7 +25,7 @@ import dgs
 from dgs.bench.contestants import runtime
 from dgs.bench.measuring import Contestant
 from dgs.compiled import loop_files
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.to_compile import ToCompile
 from dgs.workers.protocol.releases import Release

@@ -29,7 +29,7 @@ from dgs.keyed import KeyedState
 from dgs.planner.drawing.chart import Line
 from dgs.planner.plan import Plan
 from dgs.planner.prediction.costs import TYPICAL
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from dgs.workers.runtime.job import Job
 from experiments.bench.applications import application
 from experiments.evaluation.finding import Finding

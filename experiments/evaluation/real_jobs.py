@@ -19,7 +19,7 @@ from pyarrow import csv
 
 import dgs
 from dgs.job.loading import load_callable
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from experiments.apache_logs.log_lines import lines
 from experiments.bench.applications import application
 from experiments.evaluation.real_programs import CLOSE, ITEM, READ, WRITE, Counts, Latest, Range, Running

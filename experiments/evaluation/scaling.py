@@ -19,7 +19,7 @@ from dgs.bench.measuring import measured, medians
 from dgs.planner.drawing.chart import Line
 from dgs.planner.plan import Plan
 from dgs.planner.prediction.costs import Costs
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from experiments.bench.applications import Application, application
 from experiments.evaluation.finding import Finding
 from experiments.evaluation.published import NODES, PAPER

@@ -35,8 +35,8 @@ from dgs.model.user_code import UserCode
 from dgs.spark_bridge.batch import window_joins
 from dgs.spark_bridge.batch.replays import replaying
 from dgs.spark_bridge.batch.schedule import Schedule
-from dgs.spark_bridge.batch.task_errors import error_of
 from dgs.spark_bridge.batch.task_inputs import Edges, check_order
+from dgs.spark_bridge.batch.task_outputs import error_of
 from dgs.spark_bridge.batch.tasks import (
     DDL,
     ERROR,
@@ -62,7 +62,7 @@ from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.custom_source import is_live
 from dgs.workers.sources.live.logged import log_path
 

@@ -23,9 +23,8 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode
 from dgs.spark_bridge.batch.root_events import RootEvents
-from dgs.spark_bridge.batch.task_errors import error_row
 from dgs.spark_bridge.batch.task_inputs import Edges, Inputs
-from dgs.spark_bridge.batch.task_outputs import TaskOutputs
+from dgs.spark_bridge.batch.task_outputs import TaskOutputs, error_row
 from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, OpenWindows, Window, chunks
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.host import Host, make_worker

@@ -18,7 +18,7 @@ import pyarrow as pa
 from dgs import codec
 from dgs.errors import DgsError
 from dgs.model.program import State
-from dgs.spark_bridge.batch.task_errors import error_row
+from dgs.spark_bridge.batch.task_outputs import error_row
 from dgs.spark_bridge.batch.tasks import ERROR, NO_CHUNK, Answer, Work, in_arrow, read_answers
 from dgs.spark_bridge.batch.window_states import encoded, joined
 from dgs.workers.protocol.forking import Forking

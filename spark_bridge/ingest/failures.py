@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from dgs.spark_bridge.ingest.queries import FILES, Query, quoted, resolved, told
 from dgs.spark_bridge.ingest.text_files import TEXT
-from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence, text_of
+from dgs.spark_bridge.session.settings_advice import absent
 
 LONGEST = 60
 """An error shows at most so many characters of a record."""

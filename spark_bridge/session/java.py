@@ -1,7 +1,14 @@
-"""Finding the Java that Spark runs on: at JAVA_HOME, else on the PATH; 17 or newer.
+"""The Java and the Spark of this machine, found and checked before Spark starts.
+
+Java is at JAVA_HOME, else on the PATH, and 17 or newer.
 
 >>> major('openjdk version "17.0.15" 2025-04-15'), major('java version "1.8.0_402"'), major("no version here")
 (17, 8, None)
+
+If SPARK_HOME is set, the Spark there must match the installed PySpark.
+
+>>> is_same("4.3.0", "4.3.1"), is_same("3.5.1", "4.3.0")
+(True, False)
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from dgs.errors import JavaMissingError
+from dgs.errors import JavaMissingError, SparkUnavailableError
 
 OLDEST = 17
 """The oldest Java that Spark 4 runs on."""
@@ -63,3 +70,36 @@ def _version(java: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return next(iter((done.stderr or done.stdout).strip().splitlines()), "")
+
+
+_CORE = re.compile(r"spark-core_[\d.]+-(\d+\.\d+[\w.-]*)\.jar")
+
+
+def check_home() -> None:
+    """Raise SparkUnavailableError if SPARK_HOME is set and Spark cannot start from there."""
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        return
+    if not (Path(home) / "bin" / "spark-submit").is_file():
+        raise _unavailable(f"SPARK_HOME is {home!r}, and there is no bin/spark-submit")
+    from pyspark import __version__ as ours
+
+    found = version_in(Path(home))
+    if found is not None and not is_same(found, ours):
+        raise _unavailable(f"SPARK_HOME is {home}, which is Spark {found}, and PySpark is {ours}")
+
+
+def version_in(home: Path) -> str | None:
+    """Return the version of the Spark in a directory; None if its files do not tell."""
+    names = (_CORE.fullmatch(path.name) for path in (home / "jars").glob("spark-core_*.jar"))
+    return next((name[1] for name in names if name), None)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two versions work together: all but the last number is the same."""
+    return one.split(".")[:2] == other.split(".")[:2]
+
+
+def _unavailable(problem: str) -> SparkUnavailableError:
+    advice = "unset SPARK_HOME, and the Spark that PySpark brings along is taken"
+    return SparkUnavailableError(problem=f"{problem}: {advice}", log="spark/spark.log, once it starts")

@@ -25,12 +25,10 @@ from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session.any_thread import activate, adapt_writers
 from dgs.spark_bridge.session.embedded import SMALL_HEAP, Embedded, end_of, why_java_ended
 from dgs.spark_bridge.session.executors import ExecutorPythonError, await_executor, python_problem
-from dgs.spark_bridge.session.java import find_java
-from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
-from dgs.spark_bridge.session.logging_noise import silence_loggers
+from dgs.spark_bridge.session.java import check_home, find_java
+from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java, silence_loggers
 from dgs.spark_bridge.session.reachability import check_answers, is_on_this_machine
 from dgs.spark_bridge.session.settings_advice import check_settings, ignored_settings, text, unknown_settings
-from dgs.spark_bridge.session.spark_home import check_home
 
 LOOPBACK = "127.0.0.1"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

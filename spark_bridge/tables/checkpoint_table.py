@@ -36,9 +36,9 @@ from dgs.spark_bridge.data_source.checkpoint_rows import (
     saved_files,
     table_of_rows,
 )
-from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session
+from dgs.spark_bridge.session.settings_advice import absent
 from dgs.spark_bridge.tables.epoch_table import EpochTable, missing_from
 from dgs.spark_bridge.tables.table_files import FilesAppend, is_of_files
 from dgs.workers.checkpoints.directory_store import DirectoryStore

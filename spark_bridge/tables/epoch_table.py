@@ -25,7 +25,7 @@ import pyarrow as pa
 from dgs.errors import PlanFileError
 from dgs.job.schema import SparkTable
 from dgs.spark_bridge.ingest.queries import escaped
-from dgs.spark_bridge.session.format_packages import SETTINGS, without
+from dgs.spark_bridge.session.settings_advice import SETTINGS, without
 from dgs.workers.sinks.files.places import table_place
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 import dgs
-from dgs.frames.html_tables import table_html
+from dgs.frames.output_list import table_html
 from dgs.model.impl_tags import ImplTagSet
 from dgs.notebook import caller_in_a_cell, plan_html
 from dgs.planner.plan import Plan, PlanNode

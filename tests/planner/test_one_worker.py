@@ -4,7 +4,7 @@ import pytest
 
 import dgs
 from dgs.model.tag_sets import TagSet
-from dgs.planner.drawing.one_worker import why_one_worker
+from dgs.planner.drawing.explain import why_one_worker
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.topology import Machine, Stream, Topology
 

@@ -22,7 +22,7 @@ from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import Between, _Near, traffic
 from dgs.planner.topology import Machine, Stream, Topology, kind_rates
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from tests.planner.instances import instances, random_instance
 from tests.planner.test_optimizers import BARRIER, UPDATE, VALUE, VIEW, Copying, Join, Window, windows
 

@@ -33,7 +33,7 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import RunFigures
 from dgs.workers.observing.run_log import LOG, LogFormat
 from dgs.workers.recovery.checkpoint import CheckpointStore
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from dgs.workers.recovery.checkpoint import (
     StagedFile,
     StagedOutput,
 )
-from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
-from dgs.workers.sinks.files.part_file import locked
+from dgs.workers.sinks.files.owned import adopt, check_free, check_kept, locked
 from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, output_places, sink_place
 from dgs.workers.sinks.files.publishing import (
     LOCK,
@@ -49,7 +48,7 @@ from dgs.workers.storage.disk import refusing
 if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
     from dgs.workers.sinks.lake.lake_sink import LakeSink
-    from dgs.workers.sinks.publisher import Publisher
+    from dgs.workers.sinks.opening import Publisher
 
 
 def open_directory(job: Job, publish: Publish) -> DirectoryStore:

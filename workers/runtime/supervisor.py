@@ -43,7 +43,7 @@ from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.files.publishing import discard_unpublished, remove_earlier
-from dgs.workers.sinks.publisher import Publisher
+from dgs.workers.sinks.opening import Publisher
 from dgs.workers.sources.live.waiting import SECOND
 
 LOSSES = (WorkerLostError, FrameGapError)

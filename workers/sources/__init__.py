@@ -1,6 +1,6 @@
 """Sources: declared input streams as ordered batches of events. Read in this order.
 
-- `contract`, `context`, `rows`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
+- `contract`, `rows`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
 - `readers`: files and objects as rows. `shaping`: rows as events in order. `live`: sources that wait for events.
 - `custom_source`, `bookmarks`: sources that users write. `description`: is a source still the same after a resume?
 - `sampling`, `first_events`: looks at the input before a run.
@@ -16,8 +16,7 @@
 True
 """
 
-from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import END, EventSource, Reading
+from dgs.workers.sources.contract import END, EventSource, Reading, SourceContext
 from dgs.workers.sources.opening import open_source
 
 __all__ = ["END", "EventSource", "Reading", "SourceContext", "open_source"]

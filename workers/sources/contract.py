@@ -2,16 +2,24 @@
 
 >>> Reading((), END).frontier == END        # nothing more will come
 True
+
+The sources of a job share a `SourceContext`.
+
+>>> SourceContext(Program()).unit
+'none'
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from dgs.job.units import TimeUnit
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
+from dgs.model.program import Program
 
 __all__ = ["END", "Counted", "EventSource", "Reading"]
 
@@ -80,3 +88,20 @@ class EventSource(Protocol):
 
     def close(self) -> None:
         """Close files. It may be called at any time, and twice."""
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """The values with which every source of a job is opened.
+
+    `unit`: the plan's unit of time. `base_dir`: the start of relative paths. `memory`: the data of `memory` sources by name.
+    `log_dir`: the directory for logs of sockets and Spark queries that have no `log` in the plan.
+    `skips`: rows that cannot be read become placeholder events (`on_error: skip`).
+    """
+
+    program: Program
+    unit: TimeUnit = "none"
+    base_dir: Path = field(default_factory=Path)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    log_dir: Path | None = None
+    skips: bool = False

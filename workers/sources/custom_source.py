@@ -29,7 +29,7 @@ from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.loading import load_connector
 from dgs.job.schema import StreamConfig
 from dgs.model.user_code import calling, packed
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 
 Piece = tuple[Any, Any] | None
 """An item that `read` yields: rows and the position after them, or None."""

@@ -15,8 +15,7 @@ from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.tags import kind
-from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import EventSource
+from dgs.workers.sources.contract import EventSource, SourceContext
 from dgs.workers.sources.custom_source import connected
 from dgs.workers.sources.description import Origin
 from dgs.workers.sources.fronted import Front, FrontedSource, of_row

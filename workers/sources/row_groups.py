@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dgs.job.schema import StreamConfig
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.readers.files import input_files
 from dgs.workers.sources.rows import Arrivals
 

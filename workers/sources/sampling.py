@@ -33,8 +33,7 @@ from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS
 from dgs.model.tags import Tag
 from dgs.planner.prediction.costs import TYPICAL
 from dgs.planner.topology import Machine, Stream, Topology
-from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import EventSource
+from dgs.workers.sources.contract import EventSource, SourceContext
 from dgs.workers.sources.live.logged import LOGGED
 from dgs.workers.sources.opening import open_arrivals, open_source
 from dgs.workers.sources.readers.choosing import FILES

@@ -34,8 +34,7 @@ from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS, OrderKey
 from dgs.model.tags import Tag
 from dgs.workers.protocol.edges import Period
 from dgs.workers.recovery.positions import Positions
-from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import Counted, Reading
+from dgs.workers.sources.contract import Counted, Reading, SourceContext
 from dgs.workers.sources.description import check
 from dgs.workers.sources.rows import Arrivals
 

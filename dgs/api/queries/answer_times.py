@@ -17,7 +17,7 @@ from dgs.job.schema import StreamConfig
 from dgs.job.units import TimeUnit
 from dgs.model.program import Program
 from dgs.model.tags import kind
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.opening import open_arrivals
 
 BLOCK_ROWS = 4096

@@ -20,7 +20,7 @@ from dgs.errors import MissingInputError, UnknownColumnError, UsageError
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tags import kind
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.readers.choosing import raw_rows
 from dgs.workers.sources.readers.csv import header
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, input_files

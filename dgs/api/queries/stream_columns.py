@@ -18,7 +18,7 @@ from dgs.job.schema_sources import LiteralValue
 from dgs.job.settings import Settings
 from dgs.model import columns
 from dgs.query.fronts import needed
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.opening import open_arrivals
 
 TIMES = "dgs.api.queries.answer_times:times"

@@ -2,7 +2,7 @@
 
 - `rule_language`: `Rules`, conditions and extractors; `user_rules`: rules from a user's file.
 - `shared_graph`, `rewriting`: the graph with its sharing, the engine, its guards and the trace; `graph_text`: graphs as text.
-- `normal_rules`, `push_rules`, `combine_rules`, `window_rules`, `spark_rules`: the rules of dgs, one module a phase; `scalar_questions`.
+- `normal_rules`, `push_rules`, `combine_rules`: the rules of dgs, phase by phase; `scalar_questions`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from dgs.query.relation import Relation, Script
 from dgs.query.rewrite.combine_rules import COMBINE
 from dgs.query.rewrite.normal_rules import NORMAL
-from dgs.query.rewrite.push_rules import PUSH
+from dgs.query.rewrite.push_rules import PUSH, WINDOWS
 from dgs.query.rewrite.rewriting import Rewritten, Step, rewritten_by
 from dgs.query.rewrite.rule_language import PHASES, Distinct, Rules, calls, foreach_calls, pred, succ
-from dgs.query.rewrite.window_rules import WINDOWS
 
 BUNDLED = (NORMAL, PUSH, COMBINE, WINDOWS)
 """The rules of dgs."""

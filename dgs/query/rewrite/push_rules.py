@@ -1,4 +1,7 @@
-"""Phase push: filters and projections go down, to where there are fewer rows and columns to carry."""
+"""Phases push and windows: work goes down, to where there are fewer rows and columns to carry.
+
+In phase push these are filters and projections. In phase windows, filters go below windows, and windows that nothing reads are left out.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from dgs.query.functions import arguments_of, name_of
 from dgs.query.relation import Expand, Fields, Group, Join, Map, Relation, Union, Where, Window
 from dgs.query.rewrite.rule_language import Rules, is_shared, scalars_of
 from dgs.query.rewrite.scalar_questions import is_plain, never_fails
-from dgs.query.scalar import Scalar, all_of, column, columns_of, conjuncts, substituted
+from dgs.query.scalar import Scalar, all_of, call, column, columns_of, conjuncts, substituted
 
 PUSH = Rules("push", "push")
 
@@ -184,3 +187,23 @@ def unread_aggregates(parent: Map, child: Group | Where) -> Relation | None:
         return None
     lower = replace(group, aggregates=kept)
     return replace(parent, input=replace(child, input=lower) if isinstance(child, Where) else lower)
+
+
+WINDOWS = Rules("windows", "windows")
+
+
+@WINDOWS.to_merge(Where, Window)
+def filter_below_window(parent: Where, child: Window) -> Relation | None:
+    """Filter before a row is put into windows, by conditions that do not read the window's end."""
+    return below(parent, child, {name: column(name) for name in child.input.schema.names})
+
+
+@WINDOWS.to_merge(Map, Window)
+def unread_window(parent: Map, child: Window) -> Relation | None:
+    """Leave out windows whose end nothing reads, if a row is in one of them: a row without a time is in none."""
+    is_read = any(child.as_ in columns_of(one) for _, one in parent.fields)
+    if is_read or child.size != child.slide:
+        return None
+    return parent.with_inputs(
+        (Where(child.input, call("not", call("isnull", column(child.at))), span=child.span),)
+    )

@@ -17,7 +17,7 @@ from dgs.job.schema import StreamConfig
 from dgs.planner.prediction.costs import TYPICAL
 from dgs.planner.topology import Topology
 from dgs.workers.ray_runtime import machine_costs
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.trial import trial_process
 from dgs.workers.trial.trial import Trial
 

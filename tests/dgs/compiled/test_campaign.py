@@ -4,7 +4,7 @@ import pytest
 
 import dgs
 from dgs.monoids import COUNT, SUM, Windows
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from experiments.evaluation.real_programs import Latest, Running
 from experiments.event_window.program import EventWindow
 from experiments.flights.program import FlightsJoin

@@ -13,7 +13,7 @@ import dgs
 from dgs.compiled import compiled_beside, verified_folds
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.to_compile import ToCompile

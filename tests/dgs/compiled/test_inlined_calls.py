@@ -12,7 +12,7 @@ from dgs.compiled.lowering.inlined_calls import MOST_DEEP, InlinedCalls
 from dgs.compiled.lowering.statements import Lowering
 from dgs.compiled.update_loops import MOST_CHANGES
 from dgs.monoids import COUNT, MAX, MEAN, SUM, Windows
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, differing, interpreted, program_of
 from tests.dgs.compiled.random_calls import CallWriter
 from tests.dgs.compiled.random_programs import START

@@ -13,7 +13,7 @@ from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.releases import Release

@@ -12,7 +12,7 @@ import dgs
 from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.joined_windows import NOTHING

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dgs
 from dgs.errors import MalformedRowError, OutOfOrderError, ProgramError, UsageError
 from dgs.flow import FlowError, flow
-from dgs.frames.frame_errors import FrameColumnError, FrameError, FrameKindError, MixedTimesError
+from dgs.frames.tables import FrameColumnError, FrameError, FrameKindError, MixedTimesError
 from dgs.model import columns
 
 READING = dgs.kind("reading", key=str)

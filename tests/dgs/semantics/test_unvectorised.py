@@ -1,7 +1,7 @@
 """Programs without their vectorised methods."""
 
 from dgs import Dependence, Program, StateType, TagSet
-from dgs.semantics.unvectorised import without_batches
+from dgs.semantics.sequential import without_batches
 
 
 class Scaled(Program):

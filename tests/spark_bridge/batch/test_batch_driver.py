@@ -22,7 +22,7 @@ from dgs.job.run_directory import RunDirectory
 from dgs.model.impl_tags import ImplTagSet
 from dgs.semantics import sequential
 from dgs.spark_bridge.batch import batch_driver, replays, root_events, tasks, window_joins, window_states
-from dgs.spark_bridge.batch.task_errors import error_of
+from dgs.spark_bridge.batch.task_outputs import error_of
 from dgs.spark_bridge.batch.tasks import ERROR, LETTER, OUTPUTS, Task
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import random_workload

@@ -3,7 +3,7 @@
 import pytest
 
 import dgs
-from dgs.frames.frame_errors import FrameError
+from dgs.frames.tables import FrameError
 
 READING = dgs.kind("reading", key=str)
 

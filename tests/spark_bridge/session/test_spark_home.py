@@ -3,7 +3,7 @@
 import pytest
 
 from dgs.errors import SparkUnavailableError
-from dgs.spark_bridge.session.spark_home import check_home
+from dgs.spark_bridge.session.java import check_home
 
 
 def home_with(directory, *jars):

@@ -13,8 +13,7 @@ from dgs.workers.checkpoints.saved import located, relative
 from dgs.workers.recovery.checkpoint import Checkpoint, StagedPart
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.sinks import open_sink
-from dgs.workers.sinks.opening import is_exactly_once
-from dgs.workers.sinks.publisher import Publisher
+from dgs.workers.sinks.opening import Publisher, is_exactly_once
 
 SINK = """
 shown, calls = [], []

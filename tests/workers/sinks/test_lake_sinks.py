@@ -22,7 +22,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.testing import check_sink
 from dgs.workers.sinks.custom_sink import Generation
-from dgs.workers.sinks.files.part_file import locked
+from dgs.workers.sinks.files.owned import locked
 from dgs.workers.sinks.files.publishing import LOCK
 from dgs.workers.sinks.lake.lake_sink import lake_sink
 

@@ -11,11 +11,11 @@ from dgs.workers.sinks.files.owned import (
     LIST,
     OccupiedOutputError,
     check_free,
+    digest_of,
     foreign,
     list_outputs,
     owned,
 )
-from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.files.places import Place
 from dgs.workers.sinks.opening import OutputIsInputError
 

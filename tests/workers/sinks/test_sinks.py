@@ -327,7 +327,7 @@ def test_two_runs_cannot_write_to_one_directory(tmp_path):
 DIE_WRITING = """
 import os, signal, sys
 from pathlib import Path
-from dgs.workers.sinks.files.part_file import PartFile
+from dgs.workers.sinks.files.owned import PartFile
 folder = Path(sys.argv[1])
 folder.mkdir()
 part = PartFile(folder / "part-0.jsonl", folder / "part-0.jsonl.partial")

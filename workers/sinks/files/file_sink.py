@@ -18,7 +18,7 @@ from dgs.model.columns import Column, Indices
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.contract import Staged
-from dgs.workers.sinks.files.part_file import PartFile
+from dgs.workers.sinks.files.owned import PartFile
 from dgs.workers.sinks.files.places import PartNames
 from dgs.workers.sinks.files.publishing import EarlierRun
 from dgs.workers.storage.disk import refusing

@@ -30,8 +30,17 @@ from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.sinks.files.owned import LIST, OutputsChangedError, add_lines, list_outputs, owned, tidy
-from dgs.workers.sinks.files.part_file import digest_of, is_abandoned, locked
+from dgs.workers.sinks.files.owned import (
+    LIST,
+    OutputsChangedError,
+    add_lines,
+    digest_of,
+    is_abandoned,
+    list_outputs,
+    locked,
+    owned,
+    tidy,
+)
 from dgs.workers.sinks.files.places import PARTIAL, RUN_LETTERS, Place
 from dgs.workers.storage.disk import refusing, sync_directory
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from dgs.model.columns import Column
 from dgs.workers.sinks.files.file_sink import EpochParts, FileSink, Waiting
-from dgs.workers.sinks.files.part_file import PartFile
+from dgs.workers.sinks.files.owned import PartFile
 from dgs.workers.sinks.files.places import PartNames
 from dgs.workers.sinks.formats.arrow_tables import fitted, flat, table_of_parts
 from dgs.workers.sinks.formats.json_columns import json_lines

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from dgs.model.columns import Column
 from dgs.workers.sinks.files.file_sink import Waiting
-from dgs.workers.sinks.files.part_file import digest_of
+from dgs.workers.sinks.files.owned import digest_of
 from dgs.workers.sinks.formats.arrow_tables import fitted, table_of_parts
 from dgs.workers.sinks.lake.contract import DataFile
 from dgs.workers.sinks.lake.lake_columns import fitted_to

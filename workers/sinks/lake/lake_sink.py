@@ -26,8 +26,8 @@ from dgs.workers.sinks.files.owned import (
     OthersOutputsError,
     OutputsChangedError,
     OutputsThereError,
+    digest_of,
 )
-from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.formats.identified import identified
 from dgs.workers.sinks.lake.contract import DataFile, LakeTable
 from dgs.workers.sinks.lake.data_files import EpochFiles, cast_file

@@ -21,8 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dgs.workers.sinks.files.owned import add_lines
-from dgs.workers.sinks.files.part_file import digest_of
+from dgs.workers.sinks.files.owned import add_lines, digest_of
 from dgs.workers.storage.disk import refusing
 
 TYPES = {"file": str, "size": int, "digest": str, "run": str, "epoch": int}

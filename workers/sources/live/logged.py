@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dgs.errors import MissingInputError
 from dgs.job.schema import SocketSource, StreamConfig
 from dgs.workers.event_log.reader import LogReader
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.decisions import HEARTBEATS
 from dgs.workers.sources.live.log import LogArrivals

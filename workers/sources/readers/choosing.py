@@ -36,7 +36,7 @@ from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.user_code import calling
-from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.description import FilesRead, Origin
 from dgs.workers.sources.readers.csv import CsvReader
 from dgs.workers.sources.readers.files import input_files

@@ -21,8 +21,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.order import Heartbeat
 from dgs.model.tags import Tag
 from dgs.workers.sources.rows import Arrivals, Beats, Place, RawRows
-from dgs.workers.sources.shaping.mapping import Mapping
-from dgs.workers.sources.shaping.tagging import TagValueError
+from dgs.workers.sources.shaping.mapping import Mapping, TagValueError
 
 ITEM_LENGTH = 3
 SINGLES_AT_ONCE = 16_384
