@@ -33,8 +33,7 @@ def converse(lang: str | None, tables: list[Table | TableFile], params: dict[str
 
 def _known(tables: list[Table | TableFile]) -> dict[str, Known]:
     from dgs.api.queries.query_tables import Table
-    from dgs.query.compact.arrow_rows import from_arrow
-    from dgs.query.compact.arrow_types import fitted, schema_of
+    from dgs.query.compact.arrow_rows import fitted, from_arrow, schema_of
     from dgs.query.prompt import Known
     from dgs.query.relation import Source
 

@@ -202,7 +202,7 @@ def print_json(data: dict[str, Any], *, waits: bool = True) -> None:
     if waits:
         print(line, end="", flush=True)
         return
-    from dgs.workers.sinks.stdout_sink import StdoutSink
+    from dgs.workers.sinks.kept_outputs import StdoutSink
 
     out = StdoutSink()
     out.put([line])

@@ -22,9 +22,8 @@ from dgs.query.program import QueryProgram
 from dgs.query.relation import Source
 from dgs.query.rewrite import rewritten
 from dgs.query.types import INT, Schema
-from dgs.workers.sinks.files.file_sink import FileSink
+from dgs.workers.sinks.files.file_sink import FileSink, parquet_sink
 from dgs.workers.sinks.files.places import PartNames, Place
-from dgs.workers.sinks.files.table_sinks import parquet_sink
 
 KEYS = 10_001
 INCREMENT = 10_000

@@ -34,8 +34,7 @@ from dgs.workers.sinks.contract import HostSink, Staged
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.formats.json_text import as_json
-from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs
-from dgs.workers.sinks.stdout_sink import StdoutSink
+from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs, StdoutSink
 from dgs.workers.storage.disk import refusing, sync_file
 
 LOOK_SECONDS = 0.05

@@ -35,8 +35,7 @@ from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
 from dgs.workers.sources.opening import beating, with_decisions
 from dgs.workers.sources.pipeline import PipelineSource
 from dgs.workers.sources.rows import Arrivals
-from dgs.workers.sources.shaping.disorder import ordering
-from dgs.workers.sources.shaping.reorder import joined
+from dgs.workers.sources.shaping.disorder import joined, ordering
 from dgs.workers.storage.record_file import MAGIC, START, VERSION, RecordReader, RecordWriter
 
 BLOCK = 2

@@ -3,7 +3,7 @@
 - `contract`: a sink of one host, and the simplest ones. `opening`: the sink of a section `sinks:`, its promise about repeats, whether it
   would write where another one writes or a source reads, and the publisher of committed outputs. `files`, `formats`: files per epoch.
 - `sqlite_sink` with `sqlite_tables` and `marks`: outputs go out at once.
-- `stdout_sink`: lines for a reader who may be slow. `kept_outputs`: outputs that wait, on disk beyond a bound.
+- `kept_outputs`: outputs that wait, on disk beyond a bound, and lines for a reader of stdout who may be slow.
 - `custom_sink`: sinks that users write. `dead_letters`: events that were left out.
 
 >>> from pathlib import Path

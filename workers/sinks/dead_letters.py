@@ -24,9 +24,8 @@ from dgs.errors import CodecError
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.sinks.contract import AroundSink
-from dgs.workers.sinks.files.file_sink import FileSink
+from dgs.workers.sinks.files.file_sink import FileSink, JsonlWriter
 from dgs.workers.sinks.files.places import PartNames, dead_letter_place
-from dgs.workers.sinks.files.table_sinks import JsonlWriter
 from dgs.workers.sinks.formats.json_text import plain
 
 

@@ -34,6 +34,7 @@ from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
 from dgs.workers.sinks.contract import CallableSink, HostSink, NoneSink
 from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
 from dgs.workers.sinks.files import publishing
+from dgs.workers.sinks.files.file_sink import csv_sink, jsonl_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.files.places import (
     CONNECTED,
     FILE_KINDS,
@@ -43,7 +44,6 @@ from dgs.workers.sinks.files.places import (
     dead_letter_place,
     sink_place,
 )
-from dgs.workers.sinks.files.table_sinks import csv_sink, jsonl_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.formats.identified import IdentifiedOutputs
 
 

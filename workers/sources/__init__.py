@@ -2,7 +2,7 @@
 
 - `contract`, `rows`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
 - `readers`: files and objects as rows. `shaping`: rows as events in order. `live`: sources that wait for events.
-- `custom_source`, `bookmarks`: sources that users write. `description`: is a source still the same after a resume?
+- `custom_source`: sources that users write. `description`: is a source still the same after a resume?
 - `sampling`, `first_events`: looks at the input before a run.
 
 >>> from dgs.job.schema import StreamConfig

@@ -15,8 +15,8 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.event_log.segments import all_names
 from dgs.workers.event_log.truncation import truncate
 from dgs.workers.recovery.checkpoint import Checkpoint
-from dgs.workers.sources.bookmarks import Bookmarks
 from dgs.workers.sources.contract import SourceContext
+from dgs.workers.sources.custom_source import Bookmarks
 from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, log_path
 from dgs.workers.sources.opening import log_start
 from dgs.workers.sources.pipeline import within

@@ -72,7 +72,7 @@ class Asked:
     def schemas(self) -> dict[str, Schema]:
         """The columns of the tables, by name. Raises QueryError Q503 if a package is missing."""
         needed("sqlglot", f"a query in {self.lang}")
-        from dgs.query.compact.arrow_types import schema_of
+        from dgs.query.compact.arrow_rows import schema_of
 
         return {name: one.schema or schema_of(one.rows.schema) for name, one in self.tables.items()}
 
@@ -108,7 +108,7 @@ class Asked:
         if self.given or self.lang != "sql":
             found = explained(self.script, require=self.require, exact=self.exact)
             return replace(found, kept=self._kept(found))
-        from dgs.query.sql.sql_guesses import guessed
+        from dgs.query.sql.sql_tables import guessed
 
         sources = guessed(self.text, self.name or "query.sql")
         script = read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
@@ -144,7 +144,7 @@ class Asked:
     @cached_property
     def rows(self) -> dict[str, pa.Table]:
         """The tables that the query reads, with the types that their columns have in queries."""
-        from dgs.query.compact.arrow_types import fitted
+        from dgs.query.compact.arrow_rows import fitted
 
         return {
             name: fitted(self.tables[name].rows, schema)

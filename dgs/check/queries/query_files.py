@@ -16,7 +16,7 @@ from dgs.check.scenarios.equality import ROUNDING, close, same
 from dgs.errors import UsageError
 from dgs.job.queries.query_programs import QueryData, query_program
 from dgs.model.program import Program
-from dgs.query.compact.arrow_types import data_of
+from dgs.query.compact.arrow_rows import data_of
 from dgs.query.errors import QueryError
 from dgs.query.fronts import language_of, needed, text_in
 from dgs.query.types import BOOL, INT, TEXT, TIME, plain
@@ -90,7 +90,7 @@ def _columns(text: str, path: str, params: Mapping[str, Any]) -> dict[str, dict[
 
 def _guesses(text: str, path: str) -> Iterator[dict[str, dict[str, Any]]]:
     """Yield types of the columns that a query in SQL names: integers, and ever more of other types."""
-    from dgs.query.sql.sql_guesses import guessed
+    from dgs.query.sql.sql_tables import guessed
 
     names = [(table, name) for table, source in guessed(text, path).items() for name in source.columns.names]
     for count in range(len(names) + 1):

@@ -47,7 +47,7 @@ class QueryData:
         """Return the query as a script of the algebra. Raises QueryError."""
         language = language_of(self.name, self.lang)
         needed("sqlglot", f"a query in {language}")
-        from dgs.query.compact.arrow_types import of_data
+        from dgs.query.compact.arrow_rows import of_data
         from dgs.query.relation import Source
         from dgs.query.types import Schema
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dgs.query.compact.arrow_scalars import POOL
-from dgs.query.compact.number_groups import PLACES
-from dgs.query.compact.number_runs import codes_of
+from dgs.query.compact.number_runs import PLACES, codes_of
 
 Places = npt.NDArray[np.int64]
 Taking = Callable[[pa.Array], pa.Array]

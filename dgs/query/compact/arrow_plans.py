@@ -35,7 +35,7 @@ from dgs.query.compact.arrow_scalars import (
     product,
     refuse_nan,
 )
-from dgs.query.compact.number_groups import grouped
+from dgs.query.compact.number_runs import grouped
 from dgs.query.relation import Group, Join, Map, Order, Relation, Source, Where
 from dgs.query.split import WEIGHT
 from dgs.query.split.exact_sums import NEGATIVE, totals

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dgs.query.pig.pig_bags import over_items
-from dgs.query.pig.pig_casts import as_type
+from dgs.query.pig.pig_casts import as_type, over_items
 from dgs.query.pig.pig_functions import FUNCTIONS
 from dgs.query.pig.pig_relations import grouped, kept_columns, rolling
 from dgs.query.pig.pig_scalars import condition_of, value_of

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from dgs.query.errors import QueryError
-from dgs.query.pig.pig_bags import aggregated, counted, items_of, record_of
-from dgs.query.pig.pig_casts import as_number, as_type, met
+from dgs.query.pig.pig_casts import aggregated, as_number, as_type, counted, items_of, met, record_of
 from dgs.query.pig.pig_scope import Value
 from dgs.query.pig.pig_types import BOOLEAN, BYTEARRAY, CHARARRAY, DOUBLE, INTEGER, LONG, PigField, PigType
 from dgs.query.scalar import Scalar, call, literal, struct

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dgs.query.errors import QueryError
-from dgs.query.pig.pig_bags import items_of, record_of
-from dgs.query.pig.pig_casts import as_type, met
+from dgs.query.pig.pig_casts import as_type, items_of, met, record_of
 from dgs.query.pig.pig_scalars import condition_of, value_of
 from dgs.query.pig.pig_scope import ROW_NUMBER, WINDOW_END, PigRelation, Scope, Value
 from dgs.query.pig.pig_types import BYTEARRAY, CHARARRAY, NULL, PigField, PigType, columns

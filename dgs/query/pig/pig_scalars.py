@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from dgs.query.errors import QueryError
 from dgs.query.pig import pig_functions as functions
-from dgs.query.pig.pig_bags import over_items, record_of
-from dgs.query.pig.pig_casts import as_number, as_type, met
+from dgs.query.pig.pig_casts import as_number, as_type, met, over_items, record_of
 from dgs.query.pig.pig_scope import Scope, Value
 from dgs.query.pig.pig_types import (
     BOOLEAN,

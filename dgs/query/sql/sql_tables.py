@@ -1,4 +1,11 @@
-"""The names that a SQL query may read: the tables by name, the values of its parameters, and the queries that `with` names."""
+"""The names that a SQL query may read: the tables by name, the values of its parameters, and the queries that `with` names.
+
+If columns are not given, they are guessed: the names are in the text, and the types fit anything. That is enough to explain a query.
+
+>>> text = "select c.nation, count(*) n from customer c join orders o on o.custkey = c.custkey group by c.nation"
+>>> {name: source.schema.names for name, source in guessed(text, "q.sql").items()}
+{'customer': ('nation', 'custkey'), 'orders': ('custkey',)}
+"""
 
 from __future__ import annotations
 
@@ -10,7 +17,9 @@ from sqlglot import exp
 
 from dgs.errors.nearest import did_you_mean
 from dgs.query.relation import Relation, Source
+from dgs.query.sql.sql_joins import names_in
 from dgs.query.sql.sql_syntax import SqlText
+from dgs.query.types import NULL, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +70,51 @@ class QueryMaker(Protocol):
 
     def table(self, tree: exp.Expr) -> Relation:
         """Return the relation of an item of a FROM."""
+
+
+def guessed(text: str, name: str) -> dict[str, Source]:
+    """Return the tables that a text names. Raises QueryError Q202 for a column that may be of several, Q110 for `*`."""
+    sql = SqlText(name, text)
+    tree = sql.tree()
+    own = {one.alias.lower() for one in tree.find_all(exp.CTE)}
+    found: dict[str, dict[str, None]] = {}
+    for select in tree.find_all(exp.Select):
+        tables = _tables(select)
+        for table in tables.values():
+            if table is not None and table.lower() not in own:
+                found.setdefault(table, {})
+        for column in names_in_select(select):
+            table = _table_of(column, tables, sql)
+            if table is not None and table in found and not isinstance(column.this, exp.Star):
+                found[table][column.name] = None
+    return {
+        name: Source(name, Schema(tuple((one, NULL) for one in columns))) for name, columns in found.items()
+    }
+
+
+def names_in_select(select: exp.Select) -> list[exp.Column]:
+    """Return the columns that a `select` names, without those in its nested queries and derived tables."""
+    parts = [
+        value
+        for values in select.args.values()
+        for value in (values if isinstance(values, list) else [values])
+    ]
+    aliases = {one.alias.lower() for one in select.expressions if isinstance(one, exp.Alias)}
+    found = [column for part in parts if isinstance(part, exp.Expr) for column in names_in(part)]
+    return [one for one in found if one.table or one.name.lower() not in aliases]
+
+
+def _tables(select: exp.Select) -> dict[str, str | None]:
+    """Return the tables of a FROM by their names there; None for what is no table of its own."""
+    given = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    items = [one.this for one in given if one is not None]
+    return {one.alias_or_name.lower(): one.name if isinstance(one, exp.Table) else None for one in items}
+
+
+def _table_of(column: exp.Column, tables: dict[str, str | None], text: SqlText) -> str | None:
+    if column.table:
+        return tables.get(column.table.lower())
+    if len(tables) > 1:
+        remedy = "Put the name of the table before it, or say where the tables are: `--from NAME=PATH`."
+        raise text.error("Q202", column, f"{column.name!r} may be of {' or '.join(tables)}", remedy)
+    return next(iter(tables.values()), None)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from dgs.model.events import EventBatch
 from dgs.model.tags import Tag
 from dgs.query.compact import Compact
-from dgs.query.compact.arrow_types import fitted, schema_of
+from dgs.query.compact.arrow_rows import fitted, schema_of
 from dgs.query.errors import QueryError
 from dgs.query.fronts import needed, read
 from dgs.query.program import QueryProgram, State

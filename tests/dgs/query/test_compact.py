@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from dgs import codec
-from dgs.query.compact import Compact, Layout, arrow_joins, number_groups, number_runs, runs
+from dgs.query.compact import Compact, Layout, arrow_joins, number_runs, runs
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
 from dgs.query.standing import Query
@@ -188,7 +188,7 @@ def test_groups_at_places_are_those_that_arrow_makes(far):
             given = {name: pa.array(values) for name, values in given.items()}
         asked = [([], "count_all"), ("v", "sum", None)]
         keys = ["k", "j"][: int(random.integers(1, 3))]
-        found = number_groups.grouped(given, keys, asked)
+        found = number_runs.grouped(given, keys, asked)
         if far == 2**40 and found is None:
             continue
         grouped = pa.TableGroupBy(pa.table(given), keys, use_threads=False).aggregate(asked)
@@ -198,10 +198,10 @@ def test_groups_at_places_are_those_that_arrow_makes(far):
 
 def test_sums_that_floats_cannot_hold_are_not_taken_by_places():
     given = {"k": pa.array([1, 0, 1]), "v": pa.array([2**53, 0, 1])}
-    assert number_groups.grouped(given, ["k"], [("v", "sum", None)]) is None
-    assert number_groups.grouped(given | {"v": pa.array([1, 2, None])}, ["k"], [("v", "sum", None)]) is None
+    assert number_runs.grouped(given, ["k"], [("v", "sum", None)]) is None
+    assert number_runs.grouped(given | {"v": pa.array([1, 2, None])}, ["k"], [("v", "sum", None)]) is None
     in_order = {"k": pa.array([0, 1, 1]), "v": pa.array([0, 2**53, 1])}
-    in_runs = number_groups.grouped(in_order, ["k"], [("v", "sum", None)])
+    in_runs = number_runs.grouped(in_order, ["k"], [("v", "sum", None)])
     assert in_runs.to_pydict() == {"k": [0, 1], "v_sum": [0, 2**53 + 1]}
 
 

@@ -17,7 +17,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks import open_sink
-from dgs.workers.sinks.files import table_sinks
+from dgs.workers.sinks.files import file_sink
 from dgs.workers.sinks.files.owned import LIST, list_outputs
 from dgs.workers.sinks.files.places import output_places
 from dgs.workers.sinks.files.publishing import claim, discard_unpublished, publish, remove_earlier
@@ -89,7 +89,7 @@ def test_staged_file_is_durable_and_described_and_has_no_final_name(tmp_path, fo
 
 
 def test_tables_of_one_epoch_that_do_not_fit_one_file_are_all_staged(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_sinks, "ROWS_PER_BLOCK", 1)
+    monkeypatch.setattr(file_sink, "ROWS_PER_BLOCK", 1)
     one = sink(tmp_path, "parquet")
     for values in ([{"a": 1}, {"a": 2}], [{"b": "x"}]):
         one.write(batch(values), 1)

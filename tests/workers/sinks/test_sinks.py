@@ -21,7 +21,7 @@ from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.sinks import is_central, open_sink
-from dgs.workers.sinks.files import table_sinks
+from dgs.workers.sinks.files import file_sink
 from dgs.workers.sinks.files.owned import LIST
 from dgs.workers.sinks.files.publishing import publish
 from dgs.workers.sinks.formats.json_text import as_json
@@ -182,7 +182,7 @@ def test_csv_holds_nested_values_as_json_text_and_quotes_what_it_must(tmp_path):
 
 
 def test_tables_are_written_block_by_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_sinks, "ROWS_PER_BLOCK", 10)
+    monkeypatch.setattr(file_sink, "ROWS_PER_BLOCK", 10)
     write("parquet", tmp_path, *[[i, i + 1, i + 2] for i in range(0, 30, 3)])
     file = pq.ParquetFile(tmp_path / "out" / "part-0.parquet")
     assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [12, 12, 6]
@@ -190,7 +190,7 @@ def test_tables_are_written_block_by_block(tmp_path, monkeypatch):
 
 
 def test_other_columns_or_types_begin_another_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_sinks, "ROWS_PER_BLOCK", 1)
+    monkeypatch.setattr(file_sink, "ROWS_PER_BLOCK", 1)
     write("parquet", tmp_path, [{"a": 1}], [{"a": None}], [{"a": "x"}], [{"a": "y", "b": 2}], [{"a": "z"}])
     assert names(tmp_path) == ["part-0-1.parquet", "part-0-2.parquet", "part-0.parquet"]
     assert tables(tmp_path) == [
@@ -199,7 +199,7 @@ def test_other_columns_or_types_begin_another_file(tmp_path, monkeypatch):
 
 
 def test_numbers_that_a_column_cannot_hold_begin_another_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_sinks, "ROWS_PER_BLOCK", 1)
+    monkeypatch.setattr(file_sink, "ROWS_PER_BLOCK", 1)
     write("parquet", tmp_path, [1], [2.5], [3], [2**60 + 1])
     assert tables(tmp_path) == [
         [{"value": 2.5}, {"value": 3.0}], [{"value": 2**60 + 1}], [{"value": 1}],
@@ -220,7 +220,7 @@ record = st.fixed_dictionaries(
 def test_parquet_holds_every_record_once_in_order(tmp_path_factory, batches, rows_per_block):
     folder = tmp_path_factory.mktemp("sink")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_sinks, "ROWS_PER_BLOCK", rows_per_block)
+        patch.setattr(file_sink, "ROWS_PER_BLOCK", rows_per_block)
         write("parquet", folder, *batches)
     parts = dict(zip(names(folder), tables(folder), strict=True))
     order = sorted(

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from dgs import Tag
 from dgs.model.columns import length, to_list
 from dgs.model.outputs import OutputBatch
-from dgs.workers.sinks.files.file_sink import Waiting
+from dgs.workers.sinks.files.file_sink import Waiting, jsonl_sink, parquet_sink
 from dgs.workers.sinks.files.places import PartNames, Place
 from dgs.workers.sinks.files.publishing import publish
-from dgs.workers.sinks.files.table_sinks import jsonl_sink, parquet_sink
 from dgs.workers.sinks.formats import json_columns
 from dgs.workers.sinks.formats.arrow_tables import table_of, table_of_parts
 from dgs.workers.sinks.formats.json_columns import json_lines

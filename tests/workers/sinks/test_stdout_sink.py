@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dgs.errors import OutputUnwritableError
-from dgs.workers.sinks.stdout_sink import StdoutSink
+from dgs.workers.sinks.kept_outputs import StdoutSink
 
 LINES = [f"{number:06d}" + "x" * 93 + "\n" for number in range(3_000)]  # more than a pipe holds
 

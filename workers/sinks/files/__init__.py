@@ -2,5 +2,5 @@
 
 - `places`: the directories and names of output files. `owned`: one file until it is published, and which files in a directory are ours.
 - `publishing`: staged files get their final names.
-- `file_sink`: one open writer per epoch, and small batches collected. `jsonl_sink`, `table_sinks`: the formats.
+- `file_sink`: one open writer per epoch, small batches collected, and the formats.
 """

@@ -20,8 +20,7 @@ from collections.abc import Mapping as AnyMapping
 from typing import Any
 
 from dgs.model.order import MIN_TS, OrderKey
-from dgs.workers.sources.bookmarks import Bookmark, Bookmarks
-from dgs.workers.sources.custom_source import ConnectedSource
+from dgs.workers.sources.custom_source import Bookmark, Bookmarks, ConnectedSource
 from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.waiting import Live, nothing
 from dgs.workers.sources.readers.items import ItemsReader
