@@ -35,24 +35,20 @@ class SumExact:
     """The sum of numbers, as the nearest float; 0.0 without numbers. NaN is absorbing; a sum beyond all floats is infinite."""
 
     def identity(self) -> Exact:
-        """Return the sum of no numbers."""
         return ZERO
 
     def lift(self, value: Any) -> Exact:
-        """Return the number as a sum."""
         if not math.isfinite(value):
             return _special(float(value))
         numerator, denominator = value.as_integer_ratio()
         return _reduced(numerator, 1 - denominator.bit_length(), 0.0)
 
     def join(self, left: Exact, right: Exact) -> Exact:
-        """Return the exact sum of two sums."""
         low = min(left[1], right[1])
         total = (left[0] << (left[1] - low)) + (right[0] << (right[1] - low))
         return _reduced(total, low, left[2] + right[2])
 
     def fold(self, column: Column) -> Exact:
-        """Return the exact sum of a column of numbers."""
         values = columns.numbers(column)
         if values.dtype.kind != "f":
             return (
@@ -71,11 +67,9 @@ class SumExact:
         return total
 
     def windows(self, column: Column, cuts: Cuts) -> list[Exact]:
-        """Return the exact sum of each window."""
         return windows_by_fold(self, column, cuts)
 
     def result(self, state: Exact) -> float:
-        """Return the float nearest to the sum."""
         return _rounded(state, 1)
 
 
@@ -83,27 +77,21 @@ class MeanExact:
     """The mean of numbers, as the float nearest to the exact mean; None without numbers."""
 
     def identity(self) -> tuple[Exact, int]:
-        """Return the sum and count of no numbers."""
         return ZERO, 0
 
     def lift(self, value: Any) -> tuple[Exact, int]:
-        """Return the sum and count of one number."""
         return SUM_EXACT.lift(value), 1
 
     def join(self, left: tuple[Exact, int], right: tuple[Exact, int]) -> tuple[Exact, int]:
-        """Add sums and counts."""
         return SUM_EXACT.join(left[0], right[0]), left[1] + right[1]
 
     def fold(self, column: Column) -> tuple[Exact, int]:
-        """Return the sum and count of a column."""
         return SUM_EXACT.fold(column), COUNT.fold(column)
 
     def windows(self, column: Column, cuts: Cuts) -> list[tuple[Exact, int]]:
-        """Return the sum and count of each window."""
         return windows_by_fold(self, column, cuts)
 
     def result(self, state: tuple[Exact, int]) -> float | None:
-        """Return the float nearest to the mean; None without numbers."""
         total, count = state
         return _rounded(total, count) if count else None
 

@@ -30,11 +30,9 @@ class _Extreme:
         """Return None."""
 
     def lift(self, value: Any) -> Any:
-        """Return the value."""
         return value
 
     def fold(self, column: Column) -> Any:
-        """Return the extreme of a column."""
         if not columns.length(column):
             return None
         if _is_vectorised(column):
@@ -42,7 +40,6 @@ class _Extreme:
         return reduce(self.join, columns.to_list(column), None)
 
     def windows(self, column: Column, cuts: Cuts) -> Column:
-        """Return the extreme of each window; None for an empty one."""
         starts, stops = bounds(columns.length(column), cuts)
         if not _is_vectorised(column):
             listed = columns.to_list(column)
@@ -60,7 +57,6 @@ class _Extreme:
         return [next(every) if is_any else None for is_any in some.tolist()]
 
     def result(self, state: Any) -> Any:
-        """Return the extreme; None without values."""
         return state
 
 
@@ -70,7 +66,6 @@ class Min(_Extreme):
     _ufunc = np.minimum
 
     def join(self, left: Any, right: Any) -> Any:
-        """Return the smaller one."""
         if left is None:
             return right
         if right is None:
@@ -84,7 +79,6 @@ class Max(_Extreme):
     _ufunc = np.maximum
 
     def join(self, left: Any, right: Any) -> Any:
-        """Return the greater one."""
         if left is None:
             return right
         if right is None:

@@ -32,11 +32,9 @@ class MapOf:
         self.value = value
 
     def identity(self) -> States:
-        """Return the map without keys."""
         return {}
 
     def lift(self, value: dict[str, Any]) -> States:
-        """Return the map of one record."""
         inner = value if self.value is None else value[self.value]
         return {value[self.key]: self.monoid.lift(inner)}
 
@@ -49,7 +47,6 @@ class MapOf:
         return large
 
     def fold(self, column: Column) -> States:
-        """Return the map of a column of records."""
         return self.windows(column, np.empty(0, dtype=np.int64))[0]
 
     def windows(self, column: Column, cuts: Cuts) -> list[States]:
@@ -72,5 +69,4 @@ class MapOf:
         return maps
 
     def result(self, state: States) -> States:
-        """Return the result of each key."""
         return {key: self.monoid.result(inner) for key, inner in state.items()}

@@ -37,15 +37,12 @@ class Top:
         self.by = by
 
     def identity(self) -> list[Any]:
-        """Return the empty list."""
         return []
 
     def lift(self, value: Any) -> list[Any]:
-        """Return the greatest of one value."""
         return [value]
 
     def join(self, left: list[Any], right: list[Any]) -> list[Any]:
-        """Return the greatest of both."""
         return (
             heapq.nlargest(self.count, (*left, *right), key=self._rank) if left and right else left or right
         )
@@ -60,11 +57,9 @@ class Top:
         return heapq.nlargest(self.count, columns.to_list(column), key=self._rank)
 
     def windows(self, column: Column, cuts: Cuts) -> list[list[Any]]:
-        """Return the greatest of each window."""
         return windows_by_fold(self, column, cuts)
 
     def result(self, state: list[Any]) -> list[Any]:
-        """Return the greatest values."""
         return list(state)
 
     def _rank(self, value: Any) -> Any:
@@ -85,25 +80,20 @@ class Latest:
         """Return None."""
 
     def lift(self, value: Any) -> Any:
-        """Return the record."""
         return value
 
     def join(self, left: Any, right: Any) -> Any:
-        """Return the later one."""
         if left is None or right is None:
             return right if left is None else left
         return max(left, right, key=lambda record: _rank_of_record(record, self.by))
 
     def fold(self, column: Column) -> Any:
-        """Return the last record of a column."""
         return next(iter(self._top.fold(column)), None)
 
     def windows(self, column: Column, cuts: Cuts) -> list[Any]:
-        """Return the last record of each window."""
         return windows_by_fold(self, column, cuts)
 
     def result(self, state: Any) -> Any:
-        """Return the last record; None without records."""
         return state
 
 

@@ -26,17 +26,14 @@ class FieldOf:
         self.identity, self.join, self.result = monoid.identity, monoid.join, monoid.result
 
     def lift(self, value: Any) -> Any:
-        """Return the state of the field of one record."""
         for name in self.names:
             value = value[name]
         return self.monoid.lift(value)
 
     def fold(self, column: Column) -> Any:
-        """Return the state of the field of all records."""
         return self.monoid.fold(self._field(column))
 
     def windows(self, column: Column, cuts: Cuts) -> Column:
-        """Return the state of the field in each window."""
         return self.monoid.windows(self._field(column), cuts)
 
     def _field(self, column: Column) -> Column:
@@ -53,27 +50,21 @@ class AllOf:
         self._parts = tuple(monoids.values())
 
     def identity(self) -> States:
-        """Return all their identities."""
         return tuple(part.identity() for part in self._parts)
 
     def lift(self, value: Any) -> States:
-        """Return the state of one value in each."""
         return tuple(part.lift(value) for part in self._parts)
 
     def join(self, left: States, right: States) -> States:
-        """Join part by part."""
         return tuple(part.join(a, b) for part, a, b in zip(self._parts, left, right, strict=True))
 
     def fold(self, column: Column) -> States:
-        """Return the state of all values in each."""
         return tuple(part.fold(column) for part in self._parts)
 
     def windows(self, column: Column, cuts: Cuts) -> list[States]:
-        """Return the states of each window."""
         parts = [columns.to_list(part.windows(column, cuts)) for part in self._parts]
         return list(zip(*parts, strict=True)) if parts else [()] * (len(cuts) + 1)
 
     def result(self, state: States) -> dict[str, Any]:
-        """Return the result of each, by its name."""
         results = zip(self.monoids.items(), state, strict=True)
         return {name: part.result(inner) for (name, part), inner in results}

@@ -17,11 +17,9 @@ class Distinct:
     """The set of the values, which must be hashable (lists count as tuples) and not NaN."""
 
     def identity(self) -> set[Any]:
-        """Return the empty set."""
         return set()
 
     def lift(self, value: Any) -> set[Any]:
-        """Return the set of one value."""
         return {columns.hashable(value)}
 
     def join(self, left: set[Any], right: set[Any]) -> set[Any]:
@@ -31,15 +29,12 @@ class Distinct:
         return large
 
     def fold(self, column: Column) -> set[Any]:
-        """Return the set of the values of a column."""
         return set(columns.distinct(column)[0])
 
     def windows(self, column: Column, cuts: Cuts) -> list[set[Any]]:
-        """Return the set of each window."""
         return windows_by_fold(self, column, cuts)
 
     def result(self, state: set[Any]) -> set[Any]:
-        """Return the set."""
         return set(state)
 
 

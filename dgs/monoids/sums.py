@@ -27,7 +27,6 @@ class Sum:
     """The sum of numbers; 0 without numbers."""
 
     def identity(self) -> int:
-        """Return 0."""
         return 0
 
     def lift(self, value: Any) -> Any:
@@ -35,11 +34,9 @@ class Sum:
         return 0 + value
 
     def join(self, left: Any, right: Any) -> Any:
-        """Return the sum of two sums."""
         return left + right
 
     def fold(self, column: Column) -> Any:
-        """Return the sum of a column of numbers."""
         values = columns.numbers(column)
         if not _fits(values, len(values)):
             return sum(values.tolist())
@@ -67,7 +64,6 @@ class Sum:
         return [0 + total if any_ else 0 for total, any_ in zip(sums.tolist(), some.tolist(), strict=True)]
 
     def result(self, state: Any) -> Any:
-        """Return the sum."""
         return state
 
 
@@ -88,28 +84,22 @@ class Count:
     """The number of values. For events without payload, count another column, such as `batch.ts`."""
 
     def identity(self) -> int:
-        """Return 0."""
         return 0
 
     def lift(self, value: Any) -> int:  # noqa: ARG002 - any value is one value
-        """Return 1."""
         return 1
 
     def join(self, left: int, right: int) -> int:
-        """Return the sum of two counts."""
         return left + right
 
     def fold(self, column: Column) -> int:
-        """Return the length of a column."""
         return columns.length(column)
 
     def windows(self, column: Column, cuts: Cuts) -> Column:
-        """Return the length of each window."""
         starts, stops = bounds(columns.length(column), cuts)
         return stops - starts
 
     def result(self, state: int) -> int:
-        """Return the count."""
         return state
 
 
@@ -120,28 +110,22 @@ class Mean:
     """The mean of numbers: their sum and their count."""
 
     def identity(self) -> Totals:
-        """Return the sum and count of no numbers."""
         return 0, 0
 
     def lift(self, value: Any) -> Totals:
-        """Return the sum and count of one number."""
         return 0 + value, 1
 
     def join(self, left: Totals, right: Totals) -> Totals:
-        """Add sums and counts."""
         return left[0] + right[0], left[1] + right[1]
 
     def fold(self, column: Column) -> Totals:
-        """Return the sum and count of a column."""
         return SUM.fold(column), COUNT.fold(column)
 
     def windows(self, column: Column, cuts: Cuts) -> list[Totals]:
-        """Return the sum and count of each window."""
         parts = (SUM.windows(column, cuts), COUNT.windows(column, cuts))
         return list(zip(*map(columns.to_list, parts), strict=True))
 
     def result(self, state: Totals) -> Any:
-        """Return the mean; None without numbers."""
         total, count = state
         return total / count if count else None
 

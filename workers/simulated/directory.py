@@ -40,7 +40,6 @@ class PromisedDisk(SimulatedDisk):
     """A disk that damages or hides a copy of the record only while the other one is the same. The promise covers one loss."""
 
     def read(self, path: Path) -> bytes:
-        """Return the content of a file."""
         if path.name not in RECORDS or not (self.faults.read or self.faults.flip) or self.is_twice():
             return super().read(path)
         faults, self.faults = self.faults, replace(self.faults, read=0.0, flip=0.0)
@@ -79,15 +78,12 @@ class AsWritten(SimulatedDisk):
         self._disk = disk
 
     def read(self, path: Path) -> bytes:
-        """Return the content as it was written."""
         return self._disk.as_written(path)
 
     def names(self, directory: Path) -> list[str]:
-        """Return the names of all files in a directory, sorted."""
         return self._disk.names(directory)
 
     def exists(self, path: Path) -> bool:
-        """Return whether there is a file of that name."""
         return self._disk.exists(path)
 
 

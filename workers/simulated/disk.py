@@ -98,7 +98,6 @@ class SimulatedDisk(Disk):
         file.is_durable = True
 
     def read(self, path: Path) -> bytes:
-        """Return the content of a file."""
         self._step()
         file = self._file(path)
         if self._fails(self.faults.read):
@@ -118,7 +117,6 @@ class SimulatedDisk(Disk):
             raise _error(errno.EIO, new)
 
     def unlink(self, path: Path) -> None:
-        """Remove a file."""
         self._step()
         self._file(path)
         if self._fails(self.faults.unlink):
@@ -126,11 +124,9 @@ class SimulatedDisk(Disk):
         self._change(path.parent, lambda names: _removed(names, path))
 
     def names(self, directory: Path) -> list[str]:
-        """Return the names of all files in a directory, sorted."""
         return sorted(path.name for path in self._names if path.parent == directory)
 
     def exists(self, path: Path) -> bool:
-        """Return whether there is a file of that name."""
         return path in self._names
 
     def make_directory(self, path: Path) -> None:
@@ -153,7 +149,6 @@ class SimulatedDisk(Disk):
         return _NoLock()
 
     def unique(self) -> str:
-        """Return a number."""
         self._given += 1
         return str(self._given)
 

@@ -28,11 +28,9 @@ class AccumulatingKindsAccumulate(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if no kind accumulates."""
         return None if world.accumulating else "no kind accumulates"
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history and events that accumulate."""
         steps, wire = draws.history(MOST_APART)
         tags = [tag for tag in wire.tags if tag.kind in draws.world.accumulating]
         if not tags:

@@ -43,12 +43,10 @@ class BatchesAreFolds(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if no state type has an `update_batch`."""
         given = any(one.update_batch is not None for one in world.types.values())
         return None if given else "the program has no update_batch"
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history and events of one stream."""
         return history_and_batch(draws)
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:

@@ -28,7 +28,6 @@ class SurvivesTheCodec(Law):
     after = ()
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history."""
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

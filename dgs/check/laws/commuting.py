@@ -34,11 +34,9 @@ class IndependentEventsCommute(Law):
     words = "C3: independent events commute, and the outputs of each do not show which came first"
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if no two tags are independent."""
         return None if world.independent else "no two tags are independent"
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history and two independent events."""
         steps, wire = draws.history()
         handles = draws.world.types[wire.of].handles
         pairs = _pairs(draws, Wire(wire.of, tuple(tag for tag in wire.tags if tag in handles), wire.allowed))

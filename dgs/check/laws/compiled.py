@@ -34,7 +34,6 @@ class CompiledEqualsInterpreted(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return why the update is interpreted, None if it is compiled for some kind."""
         state = world.init()
         why = None
         for tag in {tag.kind: tag for tag in reversed(world.tags)}.values():
@@ -48,7 +47,6 @@ class CompiledEqualsInterpreted(Law):
         return why
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history and events of one stream."""
         return history_and_batch(draws)
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

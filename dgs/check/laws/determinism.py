@@ -25,7 +25,6 @@ class RunsTheSameTwice(Law):
     after = ("codec", "ownership")
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history."""
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

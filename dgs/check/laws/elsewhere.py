@@ -27,7 +27,6 @@ class RunsTheSameElsewhere(Law):
     after = ("codec", "ownership", "determinism", "resume", "C3", "identity", "accumulation", "C2", "C1")
 
     def missing(self, world: World) -> str | None:
-        """Return why the program cannot run in another process, None if it can."""
         try:
             world.elsewhere.start()
         except NotThere as reason:
@@ -35,7 +34,6 @@ class RunsTheSameElsewhere(Law):
         return None
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history."""
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

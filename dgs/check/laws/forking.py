@@ -29,11 +29,9 @@ class ForkingIsUndone(Law):
     after = ("codec", "ownership", "determinism", "C3", "identity", "accumulation")
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if no state is ever forked."""
         return nothing_to_fork(world)
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history and a fork."""
         steps, wire = draws.history()
         return Scenario(steps, draws.sides(wire)[0])
 

@@ -23,13 +23,11 @@ class IdentityIsNeutral(Law):
     words = "identity() is neutral: join(identity(), s) = s = join(s, identity())"
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if there is no identity or no join."""
         if not world.program.gives("identity") or not world.has_one_type:
             return "the program has no identity"
         return None if world.program.gives("join") else "the program has no join"
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history."""
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

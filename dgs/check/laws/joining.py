@@ -30,11 +30,9 @@ class UpdatesMayJoinLater(Law):
     after = ("codec", "ownership", "determinism", "C3", "identity", "accumulation", "C2")
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if no state is ever forked."""
         return nothing_to_fork(world)
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history, a fork, events on its sides, and one more event on one of them."""
         steps, wire = draws.history(MOST_APART)
         sides, wires = draws.sides(wire)
         before = draws.apart(wires)

@@ -30,7 +30,6 @@ class GoesOnAfterTheCodec(Law):
     fewest = 1
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw a history and a few more events."""
         steps, wire = draws.history()
         return Scenario(steps, events=draws.events(wire.tags, 2, least=1))
 

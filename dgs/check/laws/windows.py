@@ -33,13 +33,11 @@ class WindowsAreFolds(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return a reason if there is no `update_windows`, or no kind accumulates."""
         if not world.program.gives("update_windows"):
             return "the program has no update_windows"
         return None if world.accumulating else "no kind accumulates"
 
     def draw(self, draws: Draws) -> Scenario:
-        """Draw events of kinds that accumulate, of one stream, and cuts."""
         accumulating = [tag for tag in draws.world.tags if tag.kind in draws.world.accumulating]
         stream, tags = one_stream(draws, accumulating)
         events = draws.events(tags, MOST_STEPS, least=1, stream=stream)
