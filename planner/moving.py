@@ -73,7 +73,7 @@ class Moving:
         self._every = after / LOOKS
         self._counts = SlidingCounts(after)
         self._next_look = self._next_comparison = 0.0
-        self._since: float | None = None  # when the gain was first large enough, and has been since
+        self._since: float | None = None  # since when the gain has been large enough
         self._moved: float | None = None
         self._is_said = False
 

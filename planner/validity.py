@@ -268,7 +268,7 @@ class _TypingRules:
             yield Violation("V1", (node.id,), (), message, fix)
             return
         if node.fork_tree is None or any(not 0 <= i < len(below) for i in node.fork_tree.leaves()):
-            return  # a violation of structure
+            return  # `structure_violations` reports it
         stack: list[tuple[ForkStep, str]] = [(node.fork_tree, node.state_type)]
         while stack:
             step, name = stack.pop()

@@ -116,7 +116,7 @@ class Outputs(list[Value]):
         try:
             table = self._table(SHOWN)
             names, rows = table.column_names, [tuple(row.values()) for row in table.to_pylist()]
-        except UsageError:  # values of several types
+        except UsageError:  # values of several types make no table
             names, rows = ["value"], [(value,) for value in self[:SHOWN]]
         return table_html(names, rows, len(self))
 

@@ -132,7 +132,7 @@ def _arrow_table(given: Any) -> Any:
             return pa.table(given)
     except (TypeError, ValueError, pa.ArrowException):  # a single column, for example
         pass
-    except RAISED as error:  # of a library or of the user, who gives Arrow's interface
+    except RAISED as error:  # raised by the library or the user's code behind Arrow's interface
         if is_ours(error):
             raise
         problem = f"{problem}: reading it raised {summary(error)}"
@@ -180,7 +180,7 @@ def _column(name: Any, given: Any) -> Column:
     elif isinstance(given, np.ndarray) and given.dtype.kind == "M":
         given = pa.array(given)
     elif isinstance(given, np.ma.MaskedArray):
-        given = given.tolist()  # what is masked is None there
+        given = given.tolist()  # masked values become None
     if isinstance(given, (pa.Array, pa.ChunkedArray)):
         return _plain(_whole(given))
     return given if isinstance(given, np.ndarray) else list(given)

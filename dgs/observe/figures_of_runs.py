@@ -81,7 +81,7 @@ def follow(
     figures: RunFigures | None = None
     with closing(Tail(run_dir)) as tail:
         while figures is None or not figures.is_over:
-            lives = is_alive()  # asked first: what a process has written before it died is read
+            lives = is_alive()  # first, so that nothing is missed that the process wrote before its end
             news = tail.read()
             figures = news[-1] if news else figures
             yield from news
@@ -141,7 +141,7 @@ class Tail:
         found = []
         for line in self._file:
             if not line.endswith("\n"):
-                self._torn += line  # its end comes later
+                self._torn += line  # the rest of the line is not written yet
                 break
             whole, self._torn = self._torn + line, ""
             if self._head is None:

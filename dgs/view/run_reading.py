@@ -45,7 +45,7 @@ class RunView:
         """Return the moments that are new since the last call, or since the beginning."""
         if self._is_over:
             return []
-        status = self._status()  # asked first: what a process has written before it ended is read
+        status = self._status()  # first, so that nothing is missed that the process wrote before its end
         with suppress(OtherFiguresError):
             found = [
                 figures for figures in self._tail.read() if self._last is None or figures.t > self._last.t
@@ -244,7 +244,7 @@ def reported(
     try:
         yield
     finally:
-        if directory.about():  # else it has not begun
+        if directory.about():  # a run that has not begun has none
             try:
                 with closing(RunView(directory.path, status)) as view:
                     write_report(view.seen(), directory.path / NAME)

@@ -154,7 +154,7 @@ def _server(uvicorn: Any, config: Any, feed: Feed) -> Any:
 async def _end_with(server: Any, is_wanted: Callable[[], bool]) -> None:
     while is_wanted():  # noqa: ASYNC110 - a pipe to look at, not an event of ours
         await asyncio.sleep(0.2)
-    await asyncio.sleep(1.2)  # the last moment of the run is still on its way to the page
+    await asyncio.sleep(1.2)  # until the page has the last moment of the run
     server.should_exit = True
 
 

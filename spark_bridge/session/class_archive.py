@@ -47,7 +47,11 @@ def prepared() -> Path | None:
         directory = place()
         private_files.refuse_foreign(directory)
         return directory if directory.stat().st_uid == os.geteuid() else None
-    except (OSError, RuntimeError, DgsError):  # Spark starts without, or says why it does not
+    except (
+        OSError,
+        RuntimeError,
+        DgsError,
+    ):  # Spark starts without an archive, or says itself why it does not
         return None
 
 

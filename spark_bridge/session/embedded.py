@@ -90,7 +90,7 @@ class Embedded:
                 if is_on_this_machine(master):
                     _leave_out_checksums(self._context)
             except Exception as error:
-                problem = sentence(str(error))  # now: a Java error asks the JVM for its text
+                problem = sentence(str(error))  # before the JVM ends: a Java error asks it for its text
                 self._end()
                 if is_of_lost_java(error):
                     raise

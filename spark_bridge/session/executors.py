@@ -139,7 +139,7 @@ def _looking() -> Callable[[Iterator[Any]], Iterator[Any]]:
 
         try:
             known = version("dgs") if has("dgs") else None
-        except PackageNotFoundError:  # it was sent
+        except PackageNotFoundError:  # a package that we sent has no metadata
             known = "sent"
         for _ in batches:
             yield pa.RecordBatch.from_pylist(

@@ -195,7 +195,7 @@ def _started(config: SparkConfig, work_dir: Path, *, with_dgs: bool) -> _Current
             register(found.spark)
             found.has_dgs = True
     except Exception as error:
-        problem = first_line(error).rstrip(".")  # now: a Java error asks the JVM for its text
+        problem = first_line(error).rstrip(".")  # before the JVM ends: a Java error asks it for its text
         if found is not None:
             _stop(found)
         if isinstance(error, DgsError):
@@ -257,7 +257,7 @@ def register(spark: Any) -> None:
     with _this_interpreter(spark):
         spark.dataSource.register(DgsDataSource)
     adapt_writers()
-    spark.conf.set(PUSHDOWN, "true")  # which means nothing before Spark 4.1
+    spark.conf.set(PUSHDOWN, "true")  # Spark ignores it before 4.1
 
 
 @contextmanager

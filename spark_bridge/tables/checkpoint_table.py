@@ -277,7 +277,7 @@ def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> Che
         work_dir = job.output_dir.absolute() / "spark"
         append = TableAppend(table, lambda: session(job.spark, work_dir, notify=notify), job.run_id)
     follower = Follower(append, notify=notify)
-    RunDirectory(job.output_dir).note(run=job.run_id)  # by which its rows are found if the directory is lost
+    RunDirectory(job.output_dir).note(run=job.run_id)  # finds the rows of this run if the directory is lost
     return SparkStore(
         store,
         follower,

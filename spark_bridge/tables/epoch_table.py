@@ -105,7 +105,7 @@ class EpochTable:
             columns = spark.createDataFrame(schema.empty_table()).schema.toDDL()
             create_table(spark, name, columns, self.location, self.format)
         elif list(known.columns) == schema.names[: len(known.columns)] and EPOCH in known.columns:
-            self._add_columns(spark, name, schema, len(known.columns))  # those that a later version has
+            self._add_columns(spark, name, schema, len(known.columns))  # columns of a later version
         else:  # Spark appends columns by position
             problem = (
                 f"{name!r} is in Spark's catalog already, with other columns ({', '.join(known.columns)})"

@@ -171,7 +171,7 @@ def batch_hash(batch: BatchId) -> str:
 def encoded(segment: Segment, table: pa.Table) -> bytes:
     """Return the bytes of the file of a segment."""
     header = {**asdict(segment), "beats": [list(beat) for beat in segment.beats]}
-    if not segment.files:  # as in logs of earlier versions
+    if not segment.files:  # headers of earlier versions have neither
         del header["files"], header["order_by"]
     return sealed_file.pack(sealed_file.EVENTS, segment.name.text, header, to_bytes(table))
 

@@ -103,7 +103,7 @@ class HostActor:
         """Have no part of any generation."""
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
-        self._figures: HostFigures | None = None  # the newest that the driver has not got
+        self._figures: HostFigures | None = None  # the newest ones, until the driver takes them
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
         self._stopping = False
         self._reads = True
@@ -317,7 +317,7 @@ class HostActor:
                 return False
             self._clear()
         gc.unfreeze()
-        gc.collect()  # states and events are in cycles
+        gc.collect()  # states and events refer to each other in cycles
         return True
 
     def _running(self) -> Engine:

@@ -64,7 +64,9 @@ def _ends(seen: Seen) -> tuple[float, float]:
 
 
 def _chart(seen: Seen, line: Line) -> Markup:
-    going_on = [moment for moment in seen.moments if moment.status not in ENDED]  # the end has means
+    going_on = [
+        moment for moment in seen.moments if moment.status not in ENDED
+    ]  # the last one has means of the whole run
     values = [(place_of(moment.at, seen), line.value(moment)) for moment in going_on]
     top = _round(max((high for _, high in values), default=0.0))
     points = [(x, _height(high, top)) for x, high in _thinned(values)]

@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG, with every attribute and every text escaped: nothing else of this room writes a `<`.
+"""Elements of HTML and SVG, with every attribute and text escaped. All markup of the page is made here.
 
 >>> element("text", "a < b", x=1.25, class_="dim", data_s="w1.rate")
 '<text x="1.2" class="dim" data-s="w1.rate">a &lt; b</text>'

@@ -102,7 +102,7 @@ class StreamPicture:
         frontiers = [stream.frontier for stream in streams if not stream.has_ended]
         complete = None if None in frontiers else min((f for f in frontiers if f is not None), default=high)
         at = LEFT if complete is None else LEFT + self._along(complete, low, high)
-        at = at if frontiers else -LEFT  # nothing is waited for any more
+        at = at if frontiers else -LEFT  # outside of the drawing: no stream is waited for
         values = {
             "low@x1": f"{at:.0f}",
             "low@x2": f"{at:.0f}",
@@ -114,7 +114,7 @@ class StreamPicture:
         }
         for place, stream in enumerate(streams[: self._rows]):
             values |= self._row_values(f"s{place}", stream, low, high)
-        for place in range(len(streams), self._rows):  # streams that this moment does not know
+        for place in range(len(streams), self._rows):  # streams that are not known at this moment
             values |= self._row_values(f"s{place}", StreamNow("", None, note=" "), None, None)
             values[f"s{place}@class"] = "stream absent"
         return values

@@ -78,7 +78,9 @@ class Heartbeats(Live):
         self._quiet_since = self._clock()
         reached = self._reached()
         beat = MIN_TS if reached is None else reached - self._max_delay - 1
-        if beat <= self._replay.beat or self._row < self._decisions.rows:  # these rows have passed before
+        if (
+            beat <= self._replay.beat or self._row < self._decisions.rows
+        ):  # a replay: these rows were read before
             return nothing(self._row)
         self._decisions.note(self._row, beat)
         self._replay.beat = beat

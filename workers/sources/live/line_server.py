@@ -211,7 +211,7 @@ def _listening(stream: str, host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family)
-    except (OSError, UnicodeError) as error:  # IDNA refuses names of hosts by a UnicodeError
+    except (OSError, UnicodeError) as error:  # a host name that is invalid in IDNA is a UnicodeError
         problem = getattr(error, "strerror", None) or error
         message = f"stream {stream!r} cannot listen on {host}:{port}: {problem}"
         raise ResourceError(message=message) from error

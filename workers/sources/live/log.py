@@ -133,7 +133,7 @@ class LogArrivals(Live):
         try:
             heard = min((row for row, ts in self._heartbeats() if self._brings_to_base(ts)), default=None)
             begin = bisect_left(names, True, key=is_too_late) - 1
-        except DgsError:  # it is reported when the damaged file is read, if it is
+        except DgsError:  # the reader reports a damaged file when it comes to it
             return 0
         while heard is not None and begin > 0 and names[begin].first > heard:
             begin -= 1

@@ -64,9 +64,8 @@ class Paced(Live):
     def wait(self) -> float:
         """Return the seconds until a batch is due: until it has `batch_rows` rows, or its first row has waited for `linger`."""
         self._start()
-        if (
-            self._ahead is None or not len(self._ahead) or self._known()
-        ):  # the end, or heartbeats, or known rows
+        # The end, heartbeats, and rows of before a resume do not wait.
+        if self._ahead is None or not len(self._ahead) or self._known():
             return 0.0
         full = self._due(self._passed + self._batch_rows - 1)
         return max(0, min(full, self._due(self._passed) + self._linger) - self._time.elapsed()) / SECOND

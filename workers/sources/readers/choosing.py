@@ -136,7 +136,7 @@ def _length(items: Sequence[Any]) -> int:
 
 def _rows_of(item: Any) -> int:
     """Return the number of events of a batch or of rows of a table; anything else is one row."""
-    from dgs.frames.tables import is_table  # here, because runs over files need none of it
+    from dgs.frames.tables import is_table  # a heavy import that runs over files do not need
 
     if isinstance(item, dict) and is_table(item):
         return columns.length(item)
@@ -184,7 +184,7 @@ def rows_of_parquet(paths: Sequence[Path]) -> int | None:
         return None
     try:
         return sum(int(pq.read_metadata(path).num_rows) for path in paths)
-    except (OSError, pa.ArrowException):  # the reader says so when it comes to that file
+    except (OSError, pa.ArrowException):  # the reader reports it when it comes to that file
         return None
 
 
