@@ -68,7 +68,7 @@ WALL_CLOCK = {
     "workers/runtime/control.py": "a name for a file",
     "workers/ray_runtime/cluster.py": "the age of directories that killed processes have left",
     "workers/runtime/process.py": "where the clock begins that does not jump",
-    "workers/sources/live/waiting.py": "heartbeats of streams whose times are those of the world",
+    "workers/sources/rows.py": "heartbeats of streams whose times are those of the world",
 }
 """Modules that ask for the time of day, with what for. All others measure intervals, by `time.monotonic` or `process.now`."""
 

@@ -28,15 +28,19 @@ from typing import TYPE_CHECKING, Any
 from dgs.errors import InternalError, UsageError
 from dgs.model.program import Program
 from dgs.planner.optimizers.atoms import CLASSES_PER_LEAF, MAX_CLASSES, atoms
-from dgs.planner.optimizers.cheapest import proposals
-from dgs.planner.optimizers.exhaustive import all_trees
-from dgs.planner.optimizers.fitting import fitted
+from dgs.planner.optimizers.cheapest import all_trees, proposals
 from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.greedy import greedy_tree
-from dgs.planner.optimizers.matching import match
+from dgs.planner.optimizers.matching import fitted, match
 from dgs.planner.optimizers.random_trees import random_tree
-from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_sided
-from dgs.planner.optimizers.tag_tree import TagTree, leaf, to_plan_node
+from dgs.planner.optimizers.tag_tree import (
+    TagTree,
+    bound_fan_out,
+    leaf,
+    merge_leaves,
+    one_sided,
+    to_plan_node,
+)
 from dgs.planner.placement import placed
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.choice import fastest

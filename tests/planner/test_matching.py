@@ -15,8 +15,7 @@ from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.optimizers.atoms import Atom
-from dgs.planner.optimizers.fitting import fitted
-from dgs.planner.optimizers.matching import Matcher, Options, match
+from dgs.planner.optimizers.matching import Matcher, Options, fitted, match
 from dgs.planner.optimizers.tag_tree import branch, leaf
 from dgs.planner.plan import PlanNode
 from tests.planner.instances import Typed

@@ -18,7 +18,7 @@ from dgs.model.program import Program, StateType
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import kind
 from dgs.planner.drawing.text import as_text
-from dgs.planner.optimizers import atoms, exhaustive
+from dgs.planner.optimizers import atoms, cheapest
 from dgs.planner.optimizers.by_name import OPTIMIZERS, plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.planner.validity import violations
@@ -53,7 +53,7 @@ def windows(count, cpus=8):
 def test_plan_is_valid_tag_by_tag(instance, name, seed):
     program, topology = instance
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exhaustive, "MOST_TREES", 30)
+        patch.setattr(cheapest, "MOST_TREES", 30)
         try:
             made = plan(program, topology, name=name, seed=seed)
         except UsageError as error:
@@ -176,7 +176,7 @@ def test_random_plans_are_equal_for_equal_seeds():
 PRINT_PLANS = """
 import random
 from tests.planner.instances import random_instance
-from dgs.planner.optimizers import exhaustive
+from dgs.planner.optimizers import cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan_data import to_data
 for seed in range(6):

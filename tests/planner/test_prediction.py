@@ -15,7 +15,7 @@ from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet
 from dgs.monoids import SUM, Windows
-from dgs.planner.optimizers import exhaustive
+from dgs.planner.optimizers import cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import TYPICAL, Costs
@@ -51,7 +51,7 @@ def with_random_plan(instance, hosts, seed):
 
 def compare_with_all(seed, monkeypatch, most_trees):
     """Return how many times as fast as the chosen plan the best of all plans is; None if there are too many."""
-    monkeypatch.setattr(exhaustive, "MOST_TREES", most_trees)
+    monkeypatch.setattr(cheapest, "MOST_TREES", most_trees)
     rnd = random.Random(seed)
     program, topology = random_instance(rnd)
     topology, costs = on(topology, rnd.randint(1, 3)), random_costs(rnd, program)

@@ -6,10 +6,9 @@ import pytest
 
 from dgs.planner.optimizers.atoms import atoms, impl_tags
 from dgs.planner.optimizers.by_name import plan
-from dgs.planner.optimizers.fitting import fitted
 from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.greedy import greedy_tree
-from dgs.planner.optimizers.matching import match
+from dgs.planner.optimizers.matching import fitted, match
 from dgs.planner.optimizers.tag_tree import to_plan_node
 from dgs.planner.plan import Plan
 from dgs.planner.validity import violations

@@ -14,8 +14,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import kind
 from dgs.planner.optimizers.atoms import Atom, atoms, impl_tags
 from dgs.planner.optimizers.graph import DependenceGraph
-from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves
-from dgs.planner.optimizers.tag_tree import branch, leaf
+from dgs.planner.optimizers.tag_tree import bound_fan_out, branch, leaf, merge_leaves
 from dgs.planner.topology import Machine, Stream, Topology
 from tests.planner.instances import instances
 

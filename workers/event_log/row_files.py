@@ -226,7 +226,9 @@ def _whole(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise CorruptFileError(path=path, problem="its segment names it, and it is missing") from error
     except (pa.ArrowException, OSError, EOFError) as error:
-        if isinstance(error, OSError) and error.errno:  # damaged pages are an OSError of Arrow without a number
+        if (
+            isinstance(error, OSError) and error.errno
+        ):  # damaged pages are an OSError of Arrow without a number
             raise UnreadableLogError(path=path, problem=error.strerror or str(error)) from error
         raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error
 

@@ -28,7 +28,7 @@ from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 
 if TYPE_CHECKING:
     from dgs.workers.transport.zeromq import Secret

@@ -30,7 +30,7 @@ from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources, TagCounts
 from dgs.workers.runtime.observed import HostObserver
 from dgs.workers.runtime.stall import Standing, in_a_line, waits_of
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 from dgs.workers.transport.frames import NetworkLoad
 
 

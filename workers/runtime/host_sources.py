@@ -19,7 +19,7 @@ from dgs.workers.observing.figures import StreamFigures
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.sources import EventSource, open_source
-from dgs.workers.sources.live.waiting import LiveTime, Stopwatch
+from dgs.workers.sources.rows import LiveTime, Stopwatch
 from dgs.workers.sources.ticks import LAST, Ticks
 
 

@@ -14,7 +14,7 @@ from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import STOP_GRACE, Ended, Session, supervise
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 
 PROGRESS_EVERY = 0.2
 """Seconds between two looks at the time, for figures and the watchdog."""

@@ -44,7 +44,7 @@ from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
 from dgs.workers.runtime.job import Caller, Job
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 from dgs.workers.transport.frames import NetworkLoad
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -28,7 +28,7 @@ from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Comparison, Job
 from dgs.workers.runtime.stall import in_a_line
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 
 BETTER_PLAN = "better-plan.yaml"
 """The name of the plan in the control directory of the run."""

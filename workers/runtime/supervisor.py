@@ -44,7 +44,7 @@ from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.files.publishing import discard_unpublished, remove_earlier
 from dgs.workers.sinks.opening import Publisher
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 
 LOSSES = (WorkerLostError, FrameGapError)
 """The errors that end a generation but not the run."""

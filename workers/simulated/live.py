@@ -31,10 +31,9 @@ from dgs.workers.recovery.positions import Positions, dealt
 from dgs.workers.simulated.faults import HostKilledError
 from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.decisions import Decisions, Followed
-from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
 from dgs.workers.sources.opening import beating, with_decisions
 from dgs.workers.sources.pipeline import PipelineSource
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import SECOND, Arrivals, Live, LiveTime, nothing
 from dgs.workers.sources.shaping.disorder import joined, ordering
 from dgs.workers.storage.record_file import MAGIC, START, VERSION, RecordReader, RecordWriter
 

@@ -24,12 +24,11 @@ from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
 from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, logged
 from dgs.workers.sources.live.paced import Paced, rows_ahead
-from dgs.workers.sources.live.waiting import Live, LiveTime
 from dgs.workers.sources.pipeline import PipelineSource, within
 from dgs.workers.sources.readers.choosing import FILES, raw_rows, read
 from dgs.workers.sources.readers.custom_rows import CustomReader
 from dgs.workers.sources.row_groups import up_to
-from dgs.workers.sources.rows import Arrivals, Place, RawRows
+from dgs.workers.sources.rows import Arrivals, Live, LiveTime, Place, RawRows
 from dgs.workers.sources.shaping.disorder import ordering
 from dgs.workers.sources.shaping.mapping import Mapping
 from dgs.workers.sources.ticks import open_ticks, sample

@@ -24,8 +24,7 @@ from dgs.model.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
 from dgs.workers.recovery.positions import dealt
 from dgs.workers.sources.contract import Counted, Reading
 from dgs.workers.sources.description import Origin, check
-from dgs.workers.sources.live.waiting import Live
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import Arrivals, Live
 from dgs.workers.sources.shaping.disorder import Ordering
 
 

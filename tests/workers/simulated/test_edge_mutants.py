@@ -19,8 +19,8 @@ from dgs.workers.simulated import sinks
 from dgs.workers.simulated.live import Records
 from dgs.workers.sinks import sqlite_tables
 from dgs.workers.sinks.sqlite_tables import Writer
-from dgs.workers.sources import opening
-from dgs.workers.sources.live import decisions, waiting
+from dgs.workers.sources import opening, rows
+from dgs.workers.sources.live import decisions
 from dgs.workers.sources.rows import Arrivals
 from tests.selection import every_other
 from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
@@ -96,7 +96,7 @@ def does_not_wait_for_decisions(patch: pytest.MonkeyPatch) -> None:
     """A host that does not decide lets no row pass before it is known that no heartbeat comes before it."""
 
     def at_once(followed: decisions.Followed) -> Arrivals:
-        return next(followed._source) if followed._source.wait() <= 0 else waiting.nothing(0)
+        return next(followed._source) if followed._source.wait() <= 0 else rows.nothing(0)
 
     patch.setattr(decisions.Followed, "_decided", at_once)
 

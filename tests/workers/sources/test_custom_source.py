@@ -20,7 +20,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.order import END, Heartbeat, OrderKey
 from dgs.model.tags import Tag
 from dgs.workers.sources.custom_source import MOST, Bookmark, Bookmarks, ConnectedSource
-from dgs.workers.sources.live.waiting import LiveTime
+from dgs.workers.sources.rows import LiveTime
 from tests.workers.reading import opened, read_all, readings, rows, stream
 from tests.workers.sources.custom_sources import Numbers
 

@@ -16,8 +16,8 @@ from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.positions import Layer, Part, Positions
 from dgs.workers.sources import SourceContext, open_source
 from dgs.workers.sources.live.decisions import HEARTBEATS
-from dgs.workers.sources.live.waiting import SECOND, LiveTime
 from dgs.workers.sources.log_truncation import cut_heartbeats, heartbeats_cut
+from dgs.workers.sources.rows import SECOND, LiveTime
 from dgs.workers.storage import record_file
 from dgs.workers.storage.record_file import RecordReader, RecordWriter
 from tests.workers.reading import Kinds, rows

@@ -15,9 +15,8 @@ from dgs.model.order import END, OrderKey
 from dgs.model.tags import Tag
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
 from dgs.workers.sources.live.paced import SLICE, Paced
-from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
 from dgs.workers.sources.pipeline import PipelineSource
-from dgs.workers.sources.rows import Arrivals, Beats
+from dgs.workers.sources.rows import SECOND, Arrivals, Beats, Live, LiveTime, nothing
 from dgs.workers.sources.shaping.disorder import ordering
 from tests.workers.reading import opened, rows, stream
 

@@ -17,7 +17,7 @@ from dgs.workers.event_log import LogWriter
 from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.event_log.reader import LogReader
 from dgs.workers.sources.live.log import LogArrivals, LogRowsGoneError
-from dgs.workers.sources.live.waiting import LiveTime
+from dgs.workers.sources.rows import LiveTime
 from dgs.workers.sources.shaping.mapping import Mapping
 from tests.workers.reading import opened, readings, rows, stream
 

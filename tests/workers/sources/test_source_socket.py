@@ -16,7 +16,7 @@ from dgs.model.tags import Tag
 from dgs.workers.event_log import LogReader, LogWriter
 from dgs.workers.sources.live import line_server, socket_source
 from dgs.workers.sources.live.line_intake import LineIntake
-from dgs.workers.sources.live.waiting import LiveTime
+from dgs.workers.sources.rows import LiveTime
 from dgs.workers.sources.shaping.mapping import Mapping
 from tests.workers.reading import Kinds, opened, rows
 

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.model.order import MIN_TS, OrderKey
-from dgs.workers.sources.live.waiting import SECOND, Live, nothing
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import SECOND, Arrivals, Live, nothing
 from dgs.workers.storage.record_file import RecordReader, RecordWriter
 
 HEARTBEATS = "heartbeats.dgs"

@@ -27,8 +27,7 @@ from collections.abc import Callable, Iterator
 from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.sources.live.decisions import Decisions, Replay
-from dgs.workers.sources.live.waiting import SECOND, Live, nothing
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import SECOND, Arrivals, Live, nothing
 
 
 class Heartbeats(Live):

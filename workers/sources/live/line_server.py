@@ -23,7 +23,7 @@ from dgs.errors import DgsError, InternalError, ResourceError
 from dgs.job.schema import SocketSource
 from dgs.workers.sources.live.connections import Connections
 from dgs.workers.sources.live.line_intake import Answer, LineIntake
-from dgs.workers.sources.live.waiting import SECOND
+from dgs.workers.sources.rows import SECOND
 
 LONGEST_LINE = 1 << 20
 MOST_CONNECTIONS = 256

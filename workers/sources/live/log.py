@@ -39,8 +39,7 @@ from dgs.workers.event_log.event_tables import columns_of, events_of, is_events
 from dgs.workers.event_log.owner import owner
 from dgs.workers.event_log.reader import LogReader
 from dgs.workers.event_log.segments import END_MARK, Segment, SegmentName, all_names, is_closed, read_segment
-from dgs.workers.sources.live.waiting import Live, nothing
-from dgs.workers.sources.rows import Arrivals, Beats, RawRows
+from dgs.workers.sources.rows import Arrivals, Beats, Live, RawRows, nothing
 from dgs.workers.sources.shaping.mapping import Mapping
 
 POLL, SLOWEST_POLL = 0.01, 0.05

@@ -26,8 +26,7 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from dgs.model.order import OrderKey
-from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import SECOND, Arrivals, Live, LiveTime, nothing
 
 SHORTEST_AHEAD = 10**7
 """Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: single rows would cost too much."""

@@ -15,8 +15,7 @@ from dgs.workers.event_log.writer import LogWriter
 from dgs.workers.sources.live.line_intake import LineIntake
 from dgs.workers.sources.live.line_server import LineServer
 from dgs.workers.sources.live.log import LogArrivals
-from dgs.workers.sources.live.waiting import Live
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import Arrivals, Live
 from dgs.workers.sources.shaping.mapping import Mapping
 from dgs.workers.storage.disk import replace_with
 

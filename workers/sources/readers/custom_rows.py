@@ -22,9 +22,8 @@ from typing import Any
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.sources.custom_source import Bookmark, Bookmarks, ConnectedSource
 from dgs.workers.sources.description import Origin
-from dgs.workers.sources.live.waiting import Live, nothing
 from dgs.workers.sources.readers.items import ItemsReader
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import Arrivals, Live, nothing
 from dgs.workers.sources.shaping.mapping import Mapping, each_arrival
 
 POLL = 0.01
