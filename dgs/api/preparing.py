@@ -216,7 +216,6 @@ def from_file(
     given: Mapping[str, Given],
     *,
     memory: Mapping[str, Iterable[Any]] | Iterable[Any] | None = None,
-    environ: Mapping[str, str] | None = None,
     base_dir: Path | None = None,
 ) -> Request:
     """Return the request of a plan file with values given outside it.
@@ -226,14 +225,13 @@ def from_file(
     """
     from dgs.job.document import read
 
-    environ = os.environ if environ is None else environ
-    document, plan_file = read(path, environ), Path(path).resolve()
+    document, plan_file = read(path, os.environ), Path(path).resolve()
     digest = document.digest
     if base_dir is not None:
         data = relocated(document.data, plan_file.parent, base_dir)
         found = relocated_references(document.references, document.data, data, plan_file.parent, base_dir)
         document = replace(document, data=data, references=found)
-    settings = resolve(document, given, environ)
+    settings = resolve(document, given, os.environ)
     private_files.allow(settings.config.umask)
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:

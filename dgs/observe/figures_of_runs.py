@@ -97,7 +97,6 @@ class Tail:
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / CURRENT
-        self._run_dir = run_dir
         self._file: TextIO | None = None
         self._head: Head | None = None
         self._torn = ""

@@ -34,10 +34,9 @@ MOST_TAGS = 160
 
 @dataclass(frozen=True)
 class Page:
-    """A page, and what it was made of: its pictures and the last scene in it."""
+    """A page, and the last scene in it."""
 
     html: str
-    pictures: Pictures
     scene: Scene
 
 
@@ -62,7 +61,7 @@ def page(seen: Seen, *, is_live: bool = False, most: int = MOST_MOMENTS, budget:
         element("script", _as_script(data), type="application/json", id="data"),
     ]
     html = f'<!doctype html>\n<html lang="en">{_head(seen, is_live=is_live)}<body>{joined(body)}<script>{asset("page.js")}</script></body></html>\n'
-    return Page(html, pictures, scene)
+    return Page(html, scene)
 
 
 def policy() -> str:

@@ -255,4 +255,4 @@ def rolling(source: PigRelation, name: str, keys: Sequence[Value]) -> PigRelatio
     fields = (PigField("group", of.type), PigField(name, PigType("bag", source.fields)))
     group, rows = columns(fields)
     made = ((group, of.scalar), (rows, column("rows")), (ROW_NUMBER, column("this row")))
-    return replace(source, node=Map(node, made), fields=fields, hidden=(ROW_NUMBER,), is_rolling=True)
+    return replace(source, node=Map(node, made), fields=fields, hidden=(ROW_NUMBER,))

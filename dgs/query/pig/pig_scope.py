@@ -42,7 +42,7 @@ class WindowSpec:
 class PigRelation:
     """The relation of an alias: a node whose columns are those of `fields`, followed by `hidden` ones.
 
-    `is_unbounded`: its rows never end. `is_rolling`: it gives a row for each row that comes in.
+    `is_unbounded`: its rows never end.
     """
 
     node: Relation
@@ -50,7 +50,6 @@ class PigRelation:
     hidden: tuple[str, ...] = ()
     window: WindowSpec | None = None
     is_unbounded: bool = False
-    is_rolling: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
