@@ -14,10 +14,10 @@ from tests.dgs.recovering import QUICK, THERE, meanwhile
 
 ROOT = Path(library.__file__).resolve().parents[1]
 PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
-MOST_ON_THE_WAY = 60
+MOST_ON_THE_WAY = 58
 """Modules between the command line and the runtime, on the way there and back."""
 
-MOST_IN_A_RUN = 122
+MOST_IN_A_RUN = 105
 """Modules of a whole run, with those that read, fold and write events: the figures and the log of a run, and what its program says, are some twenty of them. It must not grow unnoticed."""
 
 COUNTING = {
