@@ -121,9 +121,7 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
     except DgsError as error:
         raise _failure(error, ending) from None
     except KeyboardInterrupt as error:
-        say(
-            f"dgs: {ending.name or 'dgs'} was stopped; {ending.kept()}{ending.committed()}; {ending.onward()}"
-        )
+        _say_stopped(ending)
         if as_json:
             print_json(
                 {"error": {"code": None, "message": "stopped by a signal"}, "run_dir": _run_dir(ending)},
@@ -142,6 +140,16 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
                 say(traceback.format_exc().rstrip())
             raise _failure(SystemRefusalError.of(error), ending) from None
         raise _bug(error, InternalError(problem=f"{type(error).__name__}: {error}"), ending) from None
+
+
+def _say_stopped(ending: Ending) -> None:
+    """Say what a stopped verb has left, and once more where another signal cuts that short."""
+    for _ in range(2):
+        with contextlib.suppress(KeyboardInterrupt):
+            say(
+                f"dgs: {ending.name or 'dgs'} was stopped; {ending.kept()}{ending.committed()}; {ending.onward()}"
+            )
+            return
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dgs.cli import Messages
+from dgs.cli.reporting import Ending
 from dgs.workers.runtime import process
 from tests.selection import rest_is_slow
 
@@ -148,3 +149,17 @@ def test_an_error_after_such_a_signal_is_no_bug(project, dgs, monkeypatch):
     monkeypatch.setattr("dgs.api.preparing.from_file", cut_short)
     done = dgs("run plan.yaml --json")
     assert (done.code, "was stopped" in done.err, "DGS901" in done.err) == (143, True, False)
+
+
+def test_a_second_signal_does_not_take_away_the_command_to_go_on(project, dgs, monkeypatch):
+    kept, signals = Ending.kept, [process.Stopped(signal.SIGTERM)]
+
+    def cut_short(ending):
+        if signals:
+            raise signals.pop()
+        return kept(ending)
+
+    monkeypatch.setattr(process, "came", [signal.SIGTERM])
+    monkeypatch.setattr(Ending, "kept", cut_short)
+    done = dgs("run plan.yaml")
+    assert (done.code, "repeat with: dgs run plan.yaml" in done.err, signals) == (143, True, [])
