@@ -111,7 +111,7 @@ class Columnar:
     def totals(self, batch: EventBatch, cuts: Int64s) -> tuple[tuple[int, int], list[Any]] | None:
         """Return the node that keeps the items of a batch as they are, and what each window comes to; None if `run` has to find it."""
         place = self._direct.get(declared_stream(batch.stream))
-        if place is None or batch.payload is None or isinstance(batch.payload, list):
+        if place is None or not len(batch) or batch.payload is None or isinstance(batch.payload, list):
             return None
         monoid = self._monoids[place[0]]
         try:

@@ -8,13 +8,15 @@ import pyarrow as pa
 import pytest
 
 import dgs
-from dgs.flow import FlowError, Table, every, flow, steps, tumbling
+from dgs.flow import FlowError, Table, every, flow, on, steps, tumbling
 from dgs.flow.batches import column_keys, column_parts, columnar
 from dgs.flow.batches.column_items import Constant, Items, Records
 from dgs.flow.batches.column_steps import taken
 from dgs.flow.closing import canonical
 from dgs.flow.definition import Flow
 from dgs.flow.flow_program import FINAL
+from dgs.model.events import EventBatch
+from dgs.model.tags import Tag
 from dgs.monoids import COUNT, MAX, MEAN, MEAN_EXACT, SUM, AllOf, FieldOf, MapOf, Top
 from tests.dgs.flow import flows
 
@@ -203,6 +205,16 @@ def test_windows_of_items_have_the_states_of_update():
     for seed in range(200):
         check_windows(flows.case(seed), seed)
         check_windows(case_of_records(seed), seed)
+
+
+def test_windows_of_a_batch_without_items_have_the_states_of_none():
+    @flow(clock=on("ends"))
+    def total(numbers: int, ends: int):
+        return numbers.aggregate(SUM)
+
+    program, none = total.program(), np.zeros(0, dtype=np.int64)
+    batch = EventBatch("numbers", 0, none, none, (Tag("numbers"),), None, none)
+    assert program.update_windows(batch, np.array([0, 0])) == [program.identity()] * 3
 
 
 def test_windows_cut_in_another_place_are_found(monkeypatch):
