@@ -63,7 +63,8 @@ def test_rows_that_cannot_be_events_are_left_out_and_counted(spark, tmp_path, po
     said, error = fed(spark, tmp_path, on_malformed=policy)
     assert error is None
     assert logged(tmp_path) == SOUND
-    assert not list(tmp_path.rglob("*.crc"))  # for which Hadoop runs a `chmod` each
+    for files in ("*.parquet.crc", "offsets/*.crc", "commits/*.crc"):  # Hadoop runs `chmod` for each file
+        assert not list(tmp_path.rglob(files))
     assert "1 (cast fails: CAST(text AS INT)); 1 (column page is null); 1 (column ts is null)" in said[-1]
     kept = {(row["reason"], row["dead_letter_row"], row["dead_letter_value"]) for row in letters(tmp_path)}
     assert kept == (
