@@ -76,7 +76,7 @@ def test_theorem_4_2_consistency(order, seeds):
         try:
             found = canonical(one, {"a": first})
         except FlowError as error:
-            assert error.codes == ["W03"]  # noqa: PT017 - other seeds are right
+            assert set(error.codes) == {"W03"}  # noqa: PT017 - other seeds are right
             continue
         assert found == canonical(one, {"a": second}), f"seed {seed}"
 
