@@ -342,7 +342,7 @@ class CompiledUpdate:
 
 
 class _Fold:
-    """How batches of a stream are folded: their class, the loop, the form of states, and what it writes to.
+    """The prepared fold of the batches of a stream: their class, the loop, the form of states, and the arrays it writes to.
 
     `version`: of the loop, None if this is for one batch. `places`: the last columns.
     """

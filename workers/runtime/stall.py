@@ -1,4 +1,4 @@
-"""What a run says when it stands still or fails: the reason, a watchdog who says it, and the run's story.
+"""Reports of a run that stands still or fails: the reason, a watchdog that tells it, and the story of the run.
 
 The reason why a run makes no progress is a sentence made from the mailboxes. The caller gives times and ages.
 
