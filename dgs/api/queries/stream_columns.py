@@ -1,64 +1,28 @@
-"""What a query needs to know of its streams before they are read: their columns, and the times of answers by count.
-
-The columns are those of the first rows. For answers by count a source reads the streams once more and counts their rows. A count over all streams has no meaning on one host, so the times are found before the rows of the run come.
-"""
+"""The columns of the streams of a query, from their first rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dgs.api.queries.answer_times import BLOCK_ROWS, RowsOf
 from dgs.errors import PlanFileError
 from dgs.job.queries.query_streams import with_query
 from dgs.job.schema import StreamConfig, TagConfig
 from dgs.job.schema_sources import LiteralValue
 from dgs.job.settings import Settings
-from dgs.job.units import TimeUnit
 from dgs.model import columns
-from dgs.model.program import Program
-from dgs.model.tags import kind
 from dgs.query.fronts import needed
 from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.opening import open_arrivals
 
-BLOCK_ROWS = 4096
-
-
-def times(
-    *, streams: Sequence[Mapping[str, Any]], rows: int, base_dir: str, unit: TimeUnit
-) -> Iterator[dict[str, npt.NDArray[np.int64]]]:
-    """Yield the times of every so many rows of all streams, in the order of their times, and the time of the last row.
-
-    `streams`: their sections of the plan file. Raises what reading them raises.
-    """
-    read = [_times_of(StreamConfig.model_validate(dict(one)), Path(base_dir), unit) for one in streams]
-    ts = np.sort(np.concatenate(read))
-    if len(ts):
-        yield {"ts": np.unique(np.append(ts[rows - 1 :: rows], ts[-1]))}
-
-
-def _times_of(config: StreamConfig, base_dir: Path, unit: TimeUnit) -> npt.NDArray[np.int64]:
-    context = SourceContext(RowsOf(config.id), unit=unit, base_dir=base_dir)
-    with closing(open_arrivals(config, context, BLOCK_ROWS).arrivals) as arrivals:
-        return np.concatenate([np.empty(0, dtype=np.int64), *(part.ts for part in arrivals)])
-
-
-class RowsOf(Program):
-    """Stands for the program of a query while rows of a stream are read that no program sees."""
-
-    def __init__(self, name: str) -> None:
-        vars(self).update(kinds=(kind(name),))
-
-
-TIMES = "dgs.api.queries.stream_columns:times"
-"""The generator of the times of answers by count."""
+TIMES = "dgs.api.queries.answer_times:times"
+"""The generator of the times of answers by count. Checkpoints hold this name: it stays, or runs by count no longer resume."""
 
 UNSEEN = ("socket", "spark", "custom", "ticks")
 """Sources that are not opened before the run."""

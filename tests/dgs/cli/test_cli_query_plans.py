@@ -1,8 +1,12 @@
 """Plan files with `program: {query: ...}`: runs under several plans, weights, answers, and their mistakes."""
 
 import json
+from pathlib import Path
 
 import pytest
+
+from dgs.api.queries.stream_columns import TIMES
+from dgs.job.loading import load_callable
 
 PLAN = """\
 version: 1
@@ -60,6 +64,11 @@ def test_answers_come_at_the_events_of_a_stream(flights, edit, answered):
     edit("plan.yaml", "file: by.sql", "file: by.sql\n    answer: {stream: asked}")
     edit("plan.yaml", "runtime:", "  - id: asked\n    source: {csv: {path: asked.csv}}\nruntime:")
     assert [row["n"] for row in answered()] == [1, 1, 1, 13, 13, 13]
+
+
+def test_the_generator_of_times_of_answers_has_the_name_that_checkpoints_hold():
+    assert TIMES == "dgs.api.queries.answer_times:times"
+    assert callable(load_callable(TIMES, Path()))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
