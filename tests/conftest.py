@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,8 @@ from dgs.errors import ResourceError
 from dgs.errors.hidden_values import all_hidden, forget
 from dgs.job.schema import SparkConfig
 from dgs.workers.ray_runtime.cluster import cluster, secure_environment
+from dgs.workers.runtime.engine import Engine
+from dgs.workers.virtual.virtual_run import VirtualRun
 from tests.installed import Environment, built_wheel, copied_sources, new_environment
 from tests.spark_bridge.using import BRIEF
 
@@ -96,6 +98,29 @@ def nothing_hidden() -> Iterator[None]:
     yield
     for name in all_hidden():
         forget(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hosts_check_themselves() -> Iterator[None]:
+    """Hosts, their workers and mailboxes check their states after every step, of local runs and in virtual time, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        for runner in (Engine, VirtualRun):
+            patch.setattr(runner, "_step", checked(runner._step))
+        yield
+
+
+def checked(step: Callable[..., bool]) -> Callable[..., bool]:
+    """Return a step after which its host checks itself. Raises InternalError."""
+
+    def checking(runner: Any, *args: Any, **named: Any) -> bool:
+        done = step(runner, *args, **named)
+        if isinstance(runner, Engine):
+            runner.host.validate_state()
+        elif not done:  # the last step of a run in virtual time ends in the middle of what a worker does
+            args[0].host.validate_state()
+        return done
+
+    return checking
 
 
 @pytest.fixture(scope="session")

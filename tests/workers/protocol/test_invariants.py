@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import dgs
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
@@ -14,6 +15,8 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.prediction.costs import Costs
+from dgs.planner.topology import Stream, Topology
 from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.edges import Peer
 from dgs.workers.protocol.folding.joined_windows import NOTHING
@@ -25,6 +28,7 @@ from dgs.workers.protocol.messages import ForkedState, Frontiers, JoinRequest
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.simulated.simulation import simulate
+from dgs.workers.virtual.virtual_figures import in_virtual_time
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.workers.protocol.test_host import Ordinary
 
@@ -221,10 +225,12 @@ def test_host_notices_what_is_spoilt_at_its_edges(spoil, problem):
     assert_noticed(host, host._edges, spoil, problem)
 
 
-# -- the simulation ----------------------------------------------------------------------------------------------------
+# -- runs --------------------------------------------------------------------------------------------------------------
 
 
-def run_with_a_mailbox_that_miscounts(monkeypatch: pytest.MonkeyPatch, **options: bool) -> None:
+@pytest.fixture
+def _miscounts(monkeypatch):
+    """Let every mailbox count a byte too many for each batch."""
     original = Mailbox.offer
 
     def miscounting(box: Mailbox, lane: int, batch: EventBatch) -> None:
@@ -232,14 +238,32 @@ def run_with_a_mailbox_that_miscounts(monkeypatch: pytest.MonkeyPatch, **options
         box.nbytes += 1
 
     monkeypatch.setattr(Mailbox, "offer", miscounting)
-    streams = {"b": [events("b", 0, BARRIER(), [3])], "v0": [events("v0", 1, VALUE(0), [1])], "v1": []}
-    simulate(EventWindow(), Plan(FLAT), streams, seed=1, **options)
 
 
-def test_simulation_looks_at_hosts_and_workers_after_every_step(monkeypatch):
+def few_streams() -> dict[str, list[EventBatch]]:
+    return {"b": [events("b", 0, BARRIER(), [3])], "v0": [events("v0", 1, VALUE(0), [1])], "v1": []}
+
+
+@pytest.mark.usefixtures("_miscounts")
+def test_simulation_looks_at_hosts_and_workers_after_every_step():
     with pytest.raises(InternalError, match="bytes"):
-        run_with_a_mailbox_that_miscounts(monkeypatch, validates=True)
+        simulate(EventWindow(), Plan(FLAT), few_streams(), seed=1, validates=True)
 
 
-def test_simulation_does_not_look_unless_asked_to(monkeypatch):
-    run_with_a_mailbox_that_miscounts(monkeypatch)
+@pytest.mark.usefixtures("_miscounts")
+def test_simulation_does_not_look_unless_asked_to():
+    simulate(EventWindow(), Plan(FLAT), few_streams(), seed=1)
+
+
+@pytest.mark.usefixtures("_miscounts")
+def test_local_runs_of_tests_look_after_every_step():
+    with pytest.raises(InternalError, match="bytes"):
+        dgs.run(EventWindow(), streams=few_streams())
+
+
+@pytest.mark.usefixtures("_miscounts")
+def test_runs_of_tests_in_virtual_time_look_after_every_step():
+    topology = Topology([Stream("v0", TagSet.of(VALUE(0)), {VALUE(0): 9.0})])
+    plan = Plan(PlanNode("w0", ImplTagSet.of(v0=TagSet.of(VALUE(0)))))
+    with pytest.raises(InternalError, match="bytes"):
+        in_virtual_time(plan, EventWindow(), topology, Costs(kinds={"value": 1e-3}))

@@ -101,6 +101,26 @@ def plan(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_simulate_prints_the_story_of_a_failing_seed_in_the_form_of_a_run(plan, monkeypatch):
+    """The run fails at its last event, the simulation since states are joined badly."""
+    right = Path("program.py").read_text(encoding="utf-8")
+    raises = right.replace("key = event.tag.key", "key = event.tag.key\n        assert event.ts < 23")
+    Path("program.py").write_text(raises, encoding="utf-8")
+    assert CliRunner().invoke(app, ["run", "plan.yaml", "--run-dir", "there"]).exit_code == 1
+    of_run = CliRunner().invoke(app, ["explain", "--story", "there"]).stdout.splitlines()[1:]
+    joins_badly = right.replace("dict(sorted({**left, **right}.items()))", "left")
+    Path("program.py").write_text(joins_badly, encoding="utf-8")
+    monkeypatch.setitem(campaign.shrunk.__kwdefaults__, "seconds", 0)
+    done = CliRunner().invoke(app, ["simulate", "plan.yaml", "--seeds", "60"])
+    assert (done.exit_code, "replay it with: dgs simulate plan.yaml --seed" in done.stdout) == (1, True)
+    simulated = done.stdout[done.stdout.index("what happened last") :].splitlines()[1:]
+    sentence = "((driver|host [0-9]+)  [a-z].+|generation [0-9]+:)"
+    assert [line for line in of_run if not re.fullmatch(rf"[0-9:.]{{12}}  {sentence}", line)] == []
+    assert [line for line in simulated if not re.fullmatch(rf"  (step [0-9]+ +)?{sentence}", line)] == []
+    assert min(len(of_run), len(simulated)) > 1
+
+
+@pytest.mark.slow
 def test_simulate_of_a_plan_file_says_what_happened(plan):
     done = CliRunner().invoke(app, ["simulate", "plan.yaml", "--seeds", "15", "--json"])
     assert done.exit_code == 0, done.output
