@@ -32,7 +32,7 @@ class Costs:
     `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: that and decoding, where it crosses hosts.
-    `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
+    `synchronisation`: asking one child for its state and returning it; `window`: a partial state of a child that accumulates, of one lane.
     `message`: sending and receiving a frame between two hosts; `byte`: each byte of it; `hop`: its time in transit.
     """
 
@@ -153,4 +153,4 @@ TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""
 
 SHARE_OF_FRONTIER = 0.5
-"""The cost of a lane above a worker at each request, as a part of `piece`."""
+"""The cost at each request of following several lanes above a worker, as a part of `piece`."""

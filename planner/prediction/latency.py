@@ -104,8 +104,9 @@ def _below(
         if not node.children:
             found[node.id] = 0.0, 0.0
             continue
-        each = costs.window if _all_accumulate(node, of) else costs.synchronisation
-        own = (each + costs.join) * len(node.children)
+        keeps = _all_accumulate(node, of)
+        each = costs.window if keeps else costs.synchronisation
+        own = (each + costs.join) * len(node.children) + (0.0 if keeps else costs.piece)
         ways = []
         for child in node.children:
             work, transit = found[child.id]

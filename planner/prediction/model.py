@@ -159,13 +159,27 @@ class _Model:
 
     def parts(self, node: PlanNode) -> tuple[float, float, float]:
         """Return the seconds for the events of one second in folding, in asking children, and in the user's forks and joins."""
-        mine, costs = self._traffic[node.id], self._costs
+        mine, costs, children = self._traffic[node.id], self._costs, len(node.children)
         forks = [child for child in node.children if not self._traffic[child.id].accumulates]
-        asking = mine.asks * costs.synchronisation
-        if not forks:
-            asking = mine.asks * costs.window + mine.rounds * max(0.0, costs.synchronisation - costs.window)
-        user = costs.join * len(node.children) + costs.fork * max(0, len(forks) - 1)
-        return self._folding(mine), asking * len(node.children), mine.asks * user
+        if forks:  # it folds one event, or answers one request, with the whole state
+            asking = mine.asks * (costs.piece + costs.synchronisation * children)
+        else:
+            rounds = mine.rounds * max(0.0, costs.synchronisation - costs.window)
+            asking = (mine.asks * costs.merge + rounds) * children
+        user = costs.join * children + costs.fork * max(0, len(forks) - 1)
+        return self._folding(mine) + self._windows(mine), asking, mine.asks * user
+
+    def _windows(self, mine: Traffic) -> float:
+        """Return the seconds for the partial states of an accumulating worker: one for each lane in each window with such events.
+
+        They cost little where all windows of a round are folded at once, by `update_windows` or a compiled `update`.
+        """
+        if not mine.accumulates:
+            return 0.0
+        costs = self._costs
+        is_compiled = any(costs.compiled(str(lane.kind)) for lane in mine.lanes if lane.rate)
+        each = 2 * costs.merge if mine.folds_windows or is_compiled else costs.window
+        return each * sum(_cuts(lane.rate, mine.asked) for lane in mine.lanes)
 
     def _folding(self, mine: Traffic) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
@@ -315,10 +329,17 @@ def _share_of_long(lane: LaneTraffic) -> float:
 def _pieces(mine: Traffic) -> float:
     """Return how many pieces per second the lanes of a worker are cut into by requests that take its state, or ask for a part of it.
 
-    All parts for one round are made at once. The lanes above it have no events here, but their frontiers are looked at for each request.
+    All parts for one round are made at once. If several lanes above it take turns, it also has to follow these.
     """
     asked = mine.asked_rounds if mine.accumulates else mine.asked
-    if not asked:
-        return 0.0
-    own = sum(lane.rate * asked / (lane.rate + asked) for lane in mine.lanes)
-    return own + SHARE_OF_FRONTIER * asked * mine.above
+    following = SHARE_OF_FRONTIER * asked if mine.above > 1 else 0.0
+    return following + sum(_cuts(lane.rate, asked) for lane in mine.lanes)
+
+
+def _cuts(rate: float, by: float) -> float:
+    """Return the parts per second into which events that come at random are cut by others.
+
+    >>> _cuts(30.0, 10.0), _cuts(30.0, 0.0)
+    (7.5, 0.0)
+    """
+    return rate * by / (rate + by) if rate and by else 0.0

@@ -56,7 +56,7 @@ class Traffic:
     `asked`: requests from above for its state, per second. `asks`: requests to each of its children, per second, including those
     that it passes on. `asked_rounds`, `rounds`: how often per second such requests come and go, since events that nothing of the worker's
     own comes between are announced together. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of its lanes are folded
-    in whole windows by `update_windows`, which its other lane ends.
+    in whole windows by `update_windows`, which its other lane ends. `folds_windows`: there is such a method.
     """
 
     lanes: tuple[LaneTraffic, ...]
@@ -67,6 +67,7 @@ class Traffic:
     rounds: float = 0.0
     above: int = 0
     windows: int = 0
+    folds_windows: bool = False
 
     @property
     def rate(self) -> float:
@@ -138,7 +139,7 @@ def traffic(
         asks = asked + sum(lane.rate for lane in announced) if node.children else 0.0
         rounds = asked_rounds + sum(lane.stretches for lane in announced)
         above = len(others) - len(lanes)
-        found[node.id] = Traffic(lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows)
+        found[node.id] = Traffic(lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows, folds_windows)
     return found
 
 

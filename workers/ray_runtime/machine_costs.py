@@ -21,7 +21,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import kind
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan
-from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, TYPICAL, Costs
+from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.runtime.job import Job
@@ -81,7 +81,7 @@ class Counting(Program):
 
 def machine_costs() -> Costs:
     """Return typical costs on this machine. It takes a fraction of a second. Raises any DgsError of a run."""
-    typical = TYPICAL.synchronisation + (1 + SHARE_OF_FRONTIER) * TYPICAL.piece
+    typical = TYPICAL.synchronisation + (1 + 1 / CHILDREN) * TYPICAL.piece
     factor = _seconds_per_child(Counting()) / typical
     return replace(TYPICAL, **{name: factor * getattr(TYPICAL, name) for name in SCALED})
 

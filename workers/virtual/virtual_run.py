@@ -21,6 +21,7 @@ from dgs.model.order import END, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
+from dgs.planner.topology import by_kind
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import (
@@ -60,9 +61,15 @@ class _Observed:
         self._worker, self._stand_in, self._meter = worker, stand_in, meter
         kinds, costs = stand_in.accumulating, meter.costs
         keeps = all(is_accumulating(child, kinds) for child in node.children)
-        self._each = costs.window if keeps else costs.synchronisation
+        pieces = costs.piece / max(1, len(node.children))
+        self._each = costs.merge if keeps else costs.synchronisation + pieces
+        self._answer = max(0.0, costs.synchronisation - costs.window) if keeps else 0.0
         self._is_cut = not is_accumulating(node, kinds)
-        self._following = above * SHARE_OF_FRONTIER * costs.piece
+        self._request = SHARE_OF_FRONTIER * costs.piece if self._is_cut and above > 1 else 0.0
+        if not self._is_cut:
+            lanes = [kind for _, tags in node.tags.streams for _, kind in by_kind(tags)]
+            at_once = any(one.update_windows for one in stand_in.states()) or costs.compiled_kinds
+            self._request = len(lanes) * (2 * costs.merge if at_once else costs.window)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._worker, name)
@@ -70,10 +77,11 @@ class _Observed:
     def offer(self, message: Message) -> None:
         """Take a message."""
         if isinstance(message, JoinAnswer):
-            self._meter.spend(len(message.states) * self._each)
-        elif isinstance(message, JoinRequest) and self._is_cut:
-            self._meter.spend(len(message) * self._following)
-            self._stand_in.hand_over()
+            self._meter.spend(len(message.states) * self._each + self._answer)
+        elif isinstance(message, JoinRequest):
+            self._meter.spend(len(message) * self._request)
+            if self._is_cut:
+                self._stand_in.hand_over()
         self._worker.offer(message)
 
 
