@@ -263,18 +263,26 @@ class _Trying:
         self.costs = replace(self.costs, **found)
 
 
-def _forked(pair: ForkJoin, state: Any, left: TagSet, right: TagSet) -> list[tuple[float, float, float]]:
+def _forked(pair: ForkJoin, state: Any, left: TagSet, right: TagSet) -> list[tuple[float, ...]]:
     """Return the seconds of encoding and decoding a state, of a fork, and of the join of its parts, of some repetitions."""
-    found = []
-    for _ in range(REPETITIONS):
-        watch = Stopwatch()
-        whole = codec.decode(codec.encode(state))
-        encoded = watch.seconds()
-        parts = pair.fork(whole, left, right)
-        forked = watch.seconds()
-        pair.join(*parts)
-        found.append((encoded, forked - encoded, watch.seconds() - forked))
-    return found
+    found = [_forked_copies(pair, state, left, right, 1)]
+    copies = max(1, min(AT_ONCE, int(SHORT / max(sum(found[0]), 1e-9))))
+    return found + [_forked_copies(pair, state, left, right, copies) for _ in range(REPETITIONS - 1)]
+
+
+def _forked_copies(
+    pair: ForkJoin, state: Any, left: TagSet, right: TagSet, copies: int
+) -> tuple[float, ...]:
+    """Return the same for one of so many copies, since a clock takes longer than a short join."""
+    watch = Stopwatch()
+    wholes = [codec.decode(codec.encode(state)) for _ in range(copies)]
+    encoded = watch.seconds()
+    parts = [pair.fork(whole, left, right) for whole in wholes]
+    forked = watch.seconds()
+    for part in parts:
+        pair.join(*part)
+    joined = watch.seconds()
+    return encoded / copies, (forked - encoded) / copies, (joined - forked) / copies
 
 
 def _emit(values: Any) -> Callable[[Any], None]:
