@@ -194,6 +194,7 @@ def _print_costs(prepared: Prepared, *, as_json: bool) -> None:
     single = {name: cost for name, cost in costs.as_data().items() if isinstance(cost, float)}
     kinds = {f"update of {kind}": cost for kind, cost in costs.kinds.items()}
     columns = {f"update_batch of {kind}": cost for kind, cost in costs.column_kinds.items()}
+    columns |= {f"call of it for {kind}": cost for kind, cost in costs.column_calls.items()}
     compiled = {f"compiled update of {kind}": cost for kind, cost in costs.compiled_kinds.items()}
     read = {f"read from {stream}": cost for stream, cost in costs.sources.items()}
     for name, cost in {**single, **kinds, **columns, **compiled, **read}.items():

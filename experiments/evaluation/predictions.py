@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,13 @@ from dgs.api.preparing import Prepared
 from dgs.api.running import run_job
 from dgs.bench.contestants import measured_job
 from dgs.bench.fingerprint import Fingerprint
-from dgs.bench.measuring import Contestant, Expected, measured
+from dgs.bench.measuring import Contestant, Expected, Measured, measured
 from dgs.planner.drawing.chart import Line
 from experiments.evaluation.choices import (
     HOPELESS,
     JOBS,
     MADE,
     ONE,
-    PATIENCE,
     Trials,
     contestant,
     distinct,
@@ -35,6 +35,9 @@ from experiments.evaluation.scaling import hosts_of_ray
 
 CLEAR = 1.5
 """Plans that differ by more than this factor must be ranked as they are measured."""
+
+PATIENCE = 20.0
+"""Seconds of a run that is not repeated."""
 
 PLANS = {"local": ("greedy", "random 0", "random 1"), "ray": ("auto", "greedy", "greedy 8")}
 """The plans that are measured beside one worker."""
@@ -111,17 +114,21 @@ def _pairs(job: str, trials: Trials) -> Iterator[Pair]:
 def _measured(
     plans: Mapping[str, Prepared], place: str, repetitions: int
 ) -> tuple[dict[str, float], str | None]:
-    """Return the most events per second of each plan, and the first problem."""
+    """Return the median events per second of each plan, and the first problem."""
     expects = _counted(plans[ONE])
     group = [_uncompared(contestant(one, name, place, expects)) for name, one in plans.items()]
     samples = list(measured(group, repetitions=repetitions, patience=PATIENCE))
     problem = next((one.problem for one in samples if one.problem is not None), None)
-    return {name: max(one.eps for one in samples if one.app == name) for name in plans}, problem
+    return {name: median(one.eps for one in samples if one.app == name) for name in plans}, problem
 
 
 def _uncompared(made: Contestant) -> Contestant:
-    """Return a contestant whose outputs are only counted."""
-    return replace(made, run=lambda: replace(made.run(), outputs=None), check=None)
+    """Return a contestant whose outputs are only counted, with a first run that compiles its loops and is not timed."""
+
+    def run() -> Measured:
+        return replace(made.run(), outputs=None)
+
+    return replace(made, run=run, check=run)
 
 
 def _counted(one: Prepared) -> Expected:
@@ -132,8 +139,8 @@ def _counted(one: Prepared) -> Expected:
 
 def _notes(pairs: Sequence[Pair]) -> Iterator[str]:
     errors = [pair.error for pair in pairs]
-    median, most = np.percentile(errors, [50, 90]).tolist()
-    yield f"{len(pairs)} pairs: median error {median:.0%}, 90 % of them within {most:.0%}"
+    middle, most = np.percentile(errors, [50, 90]).tolist()
+    yield f"{len(pairs)} pairs: median error {middle:.0%}, 90 % of them within {most:.0%}"
     clear = [
         (a, b)
         for a, b in combinations(pairs, 2)

@@ -17,7 +17,7 @@ from typing import Any
 
 from dgs.errors import UsageError
 
-OF_EVENTS = ("kinds", "column_kinds", "compiled_kinds")
+OF_EVENTS = ("kinds", "column_kinds", "column_calls", "compiled_kinds")
 """The costs of one event, by kind."""
 
 
@@ -26,7 +26,8 @@ class Costs:
     """Seconds of one core; `hop` is seconds of waiting. The defaults were measured once, on a busy server of two cores.
 
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
-    by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
+    by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`
+    in our code; `column_calls`: what such a call takes in the user's, however few events there are, by kind.
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
     `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
@@ -40,6 +41,7 @@ class Costs:
     update: float = 0.25e-6
     column_kinds: Mapping[str, float] = field(default_factory=dict)
     columns: float | None = None
+    column_calls: Mapping[str, float] = field(default_factory=dict)
     compiled_kinds: Mapping[str, float] = field(default_factory=dict)
     compiled_call: float = 30e-6
     stretch: float = 2.5e-6
@@ -127,6 +129,10 @@ class Costs:
         (1e-06, 0.0)
         """
         return self.sources.get(stream, self.sources.get(stream.rpartition("/")[0], 0.0))
+
+    def column_call(self, kind: str) -> float:
+        """Return the seconds of a call of `update_batch`, however few events there are."""
+        return self.call + self.column_calls.get(kind, 0.0)
 
     def compiled(self, kind: str) -> float | None:
         """Return the seconds of one event in a compiled `update`, None if it is interpreted."""

@@ -32,6 +32,9 @@ FEW_EVENTS = 32.0
 EVENT_BYTES = 24.0
 """The bytes of an event on its way to another host: its time, its row number and a number as payload."""
 
+AT_ONCE = 2.0
+"""The cost of a partial state where those of many windows are folded at once, by `update_windows` or a compiled `update`, in `merge`s."""
+
 LEAST_REST = 0.1
 """The least part of the seconds of updates in a run that is folding, and not requests to children."""
 
@@ -167,25 +170,14 @@ class _Model:
             rounds = mine.rounds * max(0.0, costs.synchronisation - costs.window)
             asking = (mine.asks * costs.merge + rounds) * children
         user = costs.join * children + costs.fork * max(0, len(forks) - 1)
-        return self._folding(mine) + self._windows(mine), asking, mine.asks * user
+        return self._folding(mine, is_leaf=not children), asking, mine.asks * user
 
-    def _windows(self, mine: Traffic) -> float:
-        """Return the seconds for the partial states of an accumulating worker: one for each lane in each window with such events.
-
-        They cost little where all windows of a round are folded at once, by `update_windows` or a compiled `update`.
-        """
-        if not mine.accumulates:
-            return 0.0
-        costs = self._costs
-        is_compiled = any(costs.compiled(str(lane.kind)) for lane in mine.lanes if lane.rate)
-        each = 2 * costs.merge if mine.folds_windows or is_compiled else costs.window
-        return each * sum(_cuts(lane.rate, mine.asked) for lane in mine.lanes)
-
-    def _folding(self, mine: Traffic) -> float:
+    def _folding(self, mine: Traffic, *, is_leaf: bool) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
 
         A worker that accumulates folds whole windows at once, which are counted where they are asked for. So does one worker for
-        all lanes if one of them ends the windows of the others: it joins each window with the state.
+        all lanes if one of them ends the windows of the others: it joins each window with the state. A worker with children takes
+        each stretch of its own in turn with its synchronisations.
         """
         costs = self._costs
         merged = stretched = 0.0
@@ -199,10 +191,17 @@ class _Model:
             )
             if mine.windows and not lane.accumulates:
                 stretched += lane.rate * mine.windows * (costs.join + costs.merge)
-            stretched += lane.rate * (each + costs.read) + cuts * (costs.stretch + long * costs.call)
+            stretched += lane.rate * (each + costs.read) + cuts * (
+                costs.stretch + long * costs.column_call(str(lane.kind))
+            )
             merged += lane.rate * (scalar + costs.read + costs.merge)
-        folding = min(merged, stretched) if len(mine.lanes) > 1 else stretched
-        return self._compiled(mine, folding) + _pieces(mine) * costs.piece
+            if not (is_leaf or lane.synchronises):
+                stretched += lane.stretches * costs.synchronisation
+        folding = min(merged, stretched) if len(mine.lanes) > 1 and is_leaf else stretched
+        folding += _partial_states(mine) * (AT_ONCE * costs.merge if mine.folds_windows else costs.window)
+        if is_leaf:
+            folding = self._compiled(mine, folding)
+        return folding + _pieces(mine) * costs.piece
 
     def _compiled(self, mine: Traffic, interpreted: float) -> float:
         """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
@@ -218,7 +217,8 @@ class _Model:
                 return interpreted
             seconds += lane.rate * (each + costs.read)
         cuts = _pieces(mine) + sum(lane.rate for lane in mine.lanes if lane.synchronises)
-        seconds += max(mine.rate / BATCH_EVENTS, cuts) * costs.compiled_call
+        seconds += _partial_states(mine) * AT_ONCE * costs.merge
+        seconds += max(mine.rate / BATCH_EVENTS, cuts) * (costs.stretch + costs.call + costs.compiled_call)
         first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds)) if mine.rate else 1.0
         return first * interpreted + (1 - first) * min(interpreted, seconds)
 
@@ -324,6 +324,11 @@ def _share_of_long(lane: LaneTraffic) -> float:
     """Return the share of a lane's events that are in stretches of more than FEW_EVENTS, if stretches end at random times."""
     few = FEW_EVENTS * lane.stretches / lane.rate if lane.rate else math.inf
     return (1 + few) * math.exp(-few) if few < math.inf else 0.0
+
+
+def _partial_states(mine: Traffic) -> float:
+    """Return how many partial states an accumulating worker makes per second: one for each lane in each window with its events."""
+    return sum(_cuts(lane.rate, mine.asked) for lane in mine.lanes) if mine.accumulates else 0.0
 
 
 def _pieces(mine: Traffic) -> float:

@@ -122,14 +122,15 @@ def traffic(
         others = [*own[node.id], *(lane for above in plan.ancestors(node.id) for lane in own[above.id])]
         windows = _windows(node, own[node.id], program) if folds_windows else 0
         cuts = _Cuts(others, between)
+        turns = sum(lane.rate for lane in own[node.id]) if node.children else 0.0
         lanes = tuple(
             LaneTraffic(
                 lane.stream,
                 lane.kind,
                 lane.rate,
-                lane.rate / BATCH_EVENTS
-                if windows
-                else _stretches(lane, cuts, least=0.0 if accumulates and folds_windows else asked),
+                _batches(lane, asked_rounds if accumulates else 0.0)
+                if windows or (accumulates and folds_windows)
+                else _stretches(lane, cuts, least=max(asked, _taking_turns(lane, turns))),
                 _synchronises(lane, node, program),
                 lane.kind in program.accumulating,
             )
@@ -139,7 +140,9 @@ def traffic(
         asks = asked + sum(lane.rate for lane in announced) if node.children else 0.0
         rounds = asked_rounds + sum(lane.stretches for lane in announced)
         above = len(others) - len(lanes)
-        found[node.id] = Traffic(lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows, folds_windows)
+        found[node.id] = Traffic(
+            lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows, folds_windows
+        )
     return found
 
 
@@ -214,6 +217,16 @@ def _stretches(lane: _Owned, cuts_of: _Cuts, *, least: float) -> float:
     cuts = max(cuts_of.of(lane), least)
     pieces = lane.rate * cuts / (lane.rate + cuts) if lane.rate and cuts else 0.0
     return max(pieces, lane.rate / BATCH_EVENTS)
+
+
+def _taking_turns(lane: _Owned, total: float) -> float:
+    """Return how often others cut a lane of a worker with children, which takes all its events in their order. `total`: of all own lanes."""
+    return max(0.0, total - lane.rate)
+
+
+def _batches(lane: _Owned, rounds: float) -> float:
+    """Return how many stretches a lane has per second if its windows are folded together: those of one reading, or of one round."""
+    return max(min(lane.rate, rounds), lane.rate / BATCH_EVENTS)
 
 
 def _windows(node: PlanNode, lanes: Iterable[_Owned], program: Program) -> int:

@@ -187,9 +187,10 @@ class _Trying:
         def fold(state: Any, batch: EventBatch, outputs: list[OutputBatch]) -> None:
             update_batch(state, batch, BatchEmitter(batch, outputs))
 
-        for kind, each, _ in self._in_columns(fold, COLUMN_OUTPUT):
+        for kind, each, call in self._in_columns(fold, COLUMN_OUTPUT):
             found = {**self.costs.column_kinds, kind: each}
-            self._know(column_kinds=found, columns=max(found.values()))
+            calls = {**self.costs.column_calls, kind: call}
+            self._know(column_kinds=found, columns=max(found.values()), column_calls=calls)
 
     def measure_compiled(self) -> None:
         """Measure the seconds per event of a compiled `update`, by kind, if there is no `update_batch`. A kind may be interpreted."""
@@ -270,9 +271,7 @@ def _forked(pair: ForkJoin, state: Any, left: TagSet, right: TagSet) -> list[tup
     return found + [_forked_copies(pair, state, left, right, copies) for _ in range(REPETITIONS - 1)]
 
 
-def _forked_copies(
-    pair: ForkJoin, state: Any, left: TagSet, right: TagSet, copies: int
-) -> tuple[float, ...]:
+def _forked_copies(pair: ForkJoin, state: Any, left: TagSet, right: TagSet, copies: int) -> tuple[float, ...]:
     """Return the same for one of so many copies, since a clock takes longer than a short join."""
     watch = Stopwatch()
     wholes = [codec.decode(codec.encode(state)) for _ in range(copies)]

@@ -44,14 +44,21 @@ class StandIn(Program):
     """Spends the costs of `program` at one worker, on the meter of its host.
 
     `counted`: the kinds of which the meter notes when each event is done. `is_accumulating`: the worker folds windows, whose own costs
-    are those of the synchronisation.
+    are those of the synchronisation. `is_leaf`: else each stretch of events that only accumulate costs as much as a synchronisation.
     """
 
     def __init__(
-        self, program: Program, meter: Meter, *, counted: Collection[str] = (), is_accumulating: bool = False
+        self,
+        program: Program,
+        meter: Meter,
+        *,
+        counted: Collection[str] = (),
+        is_accumulating: bool = False,
+        is_leaf: bool = True,
     ) -> None:
         self._original, self._meter, self._counted = program, meter, frozenset(counted)
         self._folds_windows = is_accumulating
+        self._turns = frozenset() if is_leaf else program.accumulating
         self._state = bytes(int(meter.costs.state_bytes))
         self._lane: tuple[str, str] | None = None
         self._stretch_left = 0.0
@@ -81,6 +88,7 @@ class StandIn(Program):
         if lane != self._lane:
             self._begin(lane)
             self._lane, self._stretch_left = lane, 0.0 if self._folds_windows else costs.stretch
+            meter.now += costs.synchronisation if kind in self._turns else 0.0
         extra = min(costs.merge, self._stretch_left)
         self._stretch_left -= extra
         meter.now = meter.latest = meter.now + costs.event(kind) + extra

@@ -21,6 +21,7 @@ from dgs.model.order import END, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
+from dgs.planner.prediction.model import AT_ONCE
 from dgs.planner.topology import by_kind
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
@@ -69,7 +70,7 @@ class _Observed:
         if not self._is_cut:
             lanes = [kind for _, tags in node.tags.streams for _, kind in by_kind(tags)]
             at_once = any(one.update_windows for one in stand_in.states()) or costs.compiled_kinds
-            self._request = len(lanes) * (2 * costs.merge if at_once else costs.window)
+            self._request = len(lanes) * (AT_ONCE * costs.merge if at_once else costs.window)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._worker, name)
@@ -144,6 +145,7 @@ class VirtualRun:
             meter,
             counted=self._setting.counted[node.id] if self._is_paced else (),
             is_accumulating=is_asked and is_accumulating(node, program.accumulating),
+            is_leaf=not node.children,
         )
         worker = make_worker(node.id, stand_in, self._lanes, clock=meter.clock)
         return cast("Worker", _Observed(worker, node, stand_in, meter, len(self._lanes.above(node.id))))
