@@ -195,19 +195,17 @@ class _Model:
                 costs.stretch + long * costs.column_call(str(lane.kind))
             )
             merged += lane.rate * (scalar + costs.read + costs.merge)
-            if not (is_leaf or lane.synchronises):
-                stretched += lane.stretches * costs.synchronisation
         folding = min(merged, stretched) if len(mine.lanes) > 1 and is_leaf else stretched
         folding += _partial_states(mine) * (AT_ONCE * costs.merge if mine.folds_windows else costs.window)
-        if is_leaf:
-            folding = self._compiled(mine, folding)
-        return folding + _pieces(mine) * costs.piece
+        turns = 0.0 if is_leaf else sum(lane.stretches for lane in mine.lanes if not lane.synchronises)
+        folding = self._compiled(mine, folding, turns)
+        return folding + turns * costs.synchronisation + _pieces(mine) * costs.piece
 
-    def _compiled(self, mine: Traffic, interpreted: float) -> float:
+    def _compiled(self, mine: Traffic, interpreted: float, turns: float) -> float:
         """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
 
-        All lanes between two requests that take the state, or two of its own synchronisations, are folded by one call. Events that
-        synchronise are interpreted.
+        All lanes between two requests that take the state, or two of its own synchronisations, are folded by one call, or as many as there
+        are `turns`. Events that synchronise are interpreted.
         """
         costs, seconds = self._costs, 0.0
         for lane in mine.lanes:
@@ -216,7 +214,7 @@ class _Model:
             if each is None:
                 return interpreted
             seconds += lane.rate * (each + costs.read)
-        cuts = _pieces(mine) + sum(lane.rate for lane in mine.lanes if lane.synchronises)
+        cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         seconds += _partial_states(mine) * AT_ONCE * costs.merge
         seconds += max(mine.rate / BATCH_EVENTS, cuts) * (costs.stretch + costs.call + costs.compiled_call)
         first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds)) if mine.rate else 1.0
