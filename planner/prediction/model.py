@@ -167,8 +167,7 @@ class _Model:
         if forks:  # it folds one event, or answers one request, with the whole state
             asking = mine.asks * (costs.piece + costs.synchronisation * children)
         else:
-            rounds = mine.rounds * max(0.0, costs.synchronisation - costs.window)
-            asking = (mine.asks * costs.merge + rounds) * children
+            asking = (mine.asks * costs.merge + mine.rounds * costs.synchronisation) * children
         user = costs.join * children + costs.fork * max(0, len(forks) - 1)
         return self._folding(mine, is_leaf=not children), asking, mine.asks * user
 

@@ -387,3 +387,61 @@ def test_requests_come_one_by_one_from_a_worker_with_values_of_its_own_between_t
     assert together < 0.01 * 10.0
     assert singly == pytest.approx(10.0, rel=0.01)
     assert slow > 1.2 * fast
+
+
+def on_leaves(program, costs, count, barriers=1000.0):
+    """Return the predicted seconds for the events of one second: six streams of values on so many leaves below a barrier."""
+    streams = [Stream(f"v{i}", TagSet.of(VALUE), {VALUE(): 50_000.0}) for i in range(6)]
+    streams.append(Stream("b", TagSet.of(BARRIER), {BARRIER(): barriers}))
+    topology = on(Topology(streams), 1)
+    made = plan(program, topology, name="greedy", max_leaves=count)
+    assert len(made.leaves) == count
+    found = Predictor(program, topology, costs).predict(made).throughput
+    return (6 * 50_000.0 + barriers) / found
+
+
+def test_windows_that_are_folded_at_once_cost_little_each():
+    columns = Costs(columns=3e-9, column_kinds={"barrier": 3e-9, "value": 3e-9})
+    at_once = on_leaves(Sums(), columns, 2) - on_leaves(Sums(), columns, 2, barriers=1.0)
+    one_by_one = on_leaves(without_batches(Sums()), Costs(), 2) - on_leaves(
+        without_batches(Sums()), Costs(), 2, barriers=1.0
+    )
+    assert at_once < 0.1 * one_by_one
+
+
+def test_a_partial_state_costs_as_much_on_few_leaves_as_on_many():
+    dear = Costs(window=1e-3)
+    few, many = (on_leaves(without_batches(Sums()), dear, count) for count in (2, 6))
+    assert few == pytest.approx(many, rel=0.1)
+    assert few > 5 * on_leaves(without_batches(Sums()), Costs(window=0.0), 2)
+
+
+def test_a_worker_with_children_takes_turns_between_its_own_streams():
+    streams = [Stream(name, TagSet.of(VALUE), {VALUE(): 1000.0}) for name in "abcd"]
+    streams.append(Stream("m", TagSet.of(BARRIER), {BARRIER(): 0.1}))
+
+    def seconds(*own):
+        below = tuple(PlanNode(n, ImplTagSet.of({n: TagSet.of(VALUE)})) for n in "abcd" if n not in own)
+        root = ImplTagSet.of(m=TagSet.of(BARRIER), **dict.fromkeys(own, TagSet.of(VALUE)))
+        made = Plan(PlanNode("root", root, children=below))
+        program, costs = without_batches(Sums()), Costs(update=1e-9, synchronisation=1e-3)
+        return 4000.1 / Predictor(program, on(Topology(streams), 1), costs).predict(made).throughput
+
+    assert seconds("a") < 0.1
+    assert 0.5 < seconds("a", "b") < 2.5  # a thousand turns of each of the two
+
+
+def test_a_call_of_update_batch_has_its_own_cost():
+    streams = [
+        Stream("v", TagSet.of(VIEW), {VIEW("a"): 1000.0}),
+        Stream("u", TagSet.of(VIEW), {VIEW("a"): 1.0}),
+    ]
+    topology = on(Topology(streams), 1)
+    made = plan(Keyed(), topology, name="sequential")
+    cheap, dear = (
+        Predictor(Keyed(), topology, Costs(columns=1e-9, column_calls={"view": each}))
+        .predict(made)
+        .throughput
+        for each in (0.0, 1e-3)
+    )
+    assert cheap > dear

@@ -64,7 +64,7 @@ class _Observed:
         keeps = all(is_accumulating(child, kinds) for child in node.children)
         pieces = costs.piece / max(1, len(node.children))
         self._each = costs.merge if keeps else costs.synchronisation + pieces
-        self._answer = max(0.0, costs.synchronisation - costs.window) if keeps else 0.0
+        self._answer = costs.synchronisation if keeps else 0.0
         self._is_cut = not is_accumulating(node, kinds)
         self._request = SHARE_OF_FRONTIER * costs.piece if self._is_cut and above > 1 else 0.0
         if not self._is_cut:

@@ -227,3 +227,27 @@ def test_a_fork_that_takes_no_such_tags_is_tried_without():
     found = trial(Choosy(), [numbers(200)])
     assert found.problem is None
     assert found.costs.fork != TYPICAL.fork
+
+
+def test_a_short_join_is_timed_on_many_states_at_once():
+    joins = []
+
+    class Joining(Summing):
+        def fork(self, state, left, right):
+            return state, 0
+
+        def join(self, left, right):
+            joins.append(right)
+            return left + right
+
+    assert trial(Joining(), [numbers(200)]).problem is None
+    assert len(joins) > 100
+
+
+def test_a_call_of_update_batch_has_a_cost_of_its_own():
+    class Preparing(Summing):
+        def update_batch(self, state, batch, emit):
+            return state + sum(range(20_000))
+
+    assert trial(Preparing(), [numbers(2000)]).costs.column_calls["n"] > 20e-6
+    assert trial(Summing(), [numbers(2000)]).costs.column_calls["n"] < 20e-6
