@@ -24,6 +24,8 @@ Column = Any
 
 _WIDE = {kind: np.dtype(wide) for kind, wide in (("b", "i8"), ("i", "i8"), ("u", "i8"), ("f", "f8"))}
 
+_HASHABLE = {str, int, float, bool, type(None)}
+
 _NUMPY_TYPES = {int: np.int64, float: np.float64, bool: np.bool_}
 
 Indices = npt.NDArray[np.intp]
@@ -193,8 +195,9 @@ def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
         return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
     seen: dict[Any, int] = {}
     values = to_list(column)
+    plain = values if set(map(type, values)) <= _HASHABLE else map(hashable, values)
     try:
-        codes = [seen.setdefault(hashable(value), len(seen)) for value in values]
+        codes = [seen.setdefault(value, len(seen)) for value in plain]
     except TypeError:
         return values, np.arange(len(values))
     return list(seen), np.array(codes, dtype=np.int64)

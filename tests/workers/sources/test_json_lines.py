@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.workers.sources.readers import jsonl
-from dgs.workers.sources.readers.jsonl import LineProblemError, parsed
+from dgs.workers.sources.readers.jsonl import LineProblemError, parsed, parsed_together
 
 BLANKS = st.sampled_from(["", "", " ", "\t", "\r", "  "])
 NAMES = st.sampled_from(["a", "b", "c", '\\":', " :", "{", "ä"]).map(lambda name: f'"{name}"')
@@ -60,3 +60,36 @@ def test_lines_are_read_or_refused_as_the_strict_decoder_does(told):
 @pytest.mark.parametrize("line", ['{"ts": 1, "user": "u1"}', '{"a":1}\r', '{"at": "12:30:05", "n": 2.5}'])
 def test_flat_lines_are_read_in_the_quick_way(line):
     assert jsonl._flat(line) == json.loads(line)
+
+
+def one_by_one(texts: list[bytes]) -> object:
+    try:
+        return [parsed(text) for text in texts]
+    except (LineProblemError, UnicodeDecodeError):
+        return None
+
+
+PARTS = st.sampled_from(
+    [*'{}[]":,', '"a":', "1", '"x"', "1e999", "\\ud800", '{"a":1}', '{"b":"}"}', "\x00", "ä"]
+)
+
+
+@given(st.lists(st.one_of(lines(), st.lists(PARTS, max_size=6).map("".join)), min_size=1, max_size=4))
+def test_lines_that_are_read_together_are_those_read_one_by_one(told):
+    texts = [line.encode() for line in told]
+    found = parsed_together(texts)
+    assert found is None or found == one_by_one(texts)
+
+
+@given(st.lists(st.sampled_from(['{"ts": 1, "user": "u1"}', '{"at": "12:30:05", "n": 2.5}']), min_size=1))
+def test_flat_lines_are_read_together(told):
+    assert parsed_together([line.encode() for line in told]) is not None
+
+
+@pytest.mark.parametrize(
+    "wrong", [b'{"a": 1', b'{"a": 1e999}', b'{"a": "\xff"}', b'{"a": 1, "a": 2}', b"1", None]
+)
+def test_no_line_that_is_wrong_alone_is_read_together_with_others(wrong):
+    right = b'{"a": 1}'
+    assert parsed_together([right, right]) == [{"a": 1}, {"a": 1}]
+    assert parsed_together([right, wrong, right]) is None

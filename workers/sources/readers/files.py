@@ -23,6 +23,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -182,6 +183,10 @@ class TextFile(io.RawIOBase):
 
     def lines(self, longest: int) -> Iterator[bytes | None]:
         """Yield the lines without their ends; None for one of more than `longest` bytes, which are not kept."""
+        return chain.from_iterable(self.groups_of_lines(longest))
+
+    def groups_of_lines(self, longest: int) -> Iterator[list[bytes | None]]:
+        """Yield the same lines in lists: those that end in one piece of the file."""
         rest, size = bytearray(), 0
         while piece := self.read(CHUNK_BYTES):
             first, *others = piece.split(b"\n")
@@ -191,11 +196,11 @@ class TextFile(io.RawIOBase):
             else:
                 rest = bytearray()
             if others:
-                yield bytes(rest) if size <= longest else None
-                yield from (line if len(line) <= longest else None for line in others[:-1])
+                whole = bytes(rest) if size <= longest else None
+                yield [whole, *(line if len(line) <= longest else None for line in others[:-1])]
                 rest, size = bytearray(others[-1]), len(others[-1])
         if size:
-            yield bytes(rest) if size <= longest else None
+            yield [bytes(rest) if size <= longest else None]
 
     def close(self) -> None:
         """Close the file, once it is not being read: Arrow reads ahead in a thread, which may not outlive the interpreter."""

@@ -1,6 +1,6 @@
 """JSON lines, one object per line, read in blocks of lines.
 
-Lines are parsed one by one and their values are kept as they are; Arrow's JSON reader would change some types. With
+Values are kept as they are; Arrow's JSON reader would change some types. Flat lines are parsed many at once, any others one by one. With
 `heartbeats: true`, a line `{"kind": "heartbeat", "ts": ...}` is a heartbeat. Heartbeats and blank lines take no row number. A
 missing field is null, unless the payload is the whole line: then each record has the fields of its line.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dgs.job.schema import JsonlSource
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable, wrong_byte
@@ -89,6 +90,7 @@ def _fields(pairs: list[tuple[str, Any]]) -> Line:
 
 
 _DECODER = json.JSONDecoder(parse_float=_number, parse_constant=_no_number, object_pairs_hook=_fields)
+_TOGETHER = json.JSONDecoder(parse_constant=_no_number)
 _SCAN = json.JSONDecoder(parse_float=_number, parse_constant=_no_number).scan_once  # type: ignore[attr-defined]  # typeshed lacks it
 
 
@@ -108,6 +110,44 @@ def _flat(told: str) -> Line | None:
         return None  # the other decoder says what is wrong
     is_whole = end == len(told) or told[end:].isspace()
     return line if is_whole and isinstance(line, dict) and told.count('":') == len(line) else None
+
+
+def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
+    """Return the objects of lines that one call reads: all flat, and without a field twice. None if one may be another, or wrong.
+
+    No text goes over the end of a line, so a line with one brace at each end is one object: its last brace closes the first.
+
+    >>> parsed_together([b'{"a": 1}', b'{"a": 2}'])
+    [{'a': 1}, {'a': 2}]
+    >>> parsed_together([b'{"a": 1}', b'{"a": 2']), parsed_together([b'{"a": 1, "a": 2}']), parsed_together([b""])
+    (None, None, None)
+    """
+    count = len(lines)
+    try:
+        told = b",\n".join(cast("Sequence[bytes]", lines)).decode()
+        are_flat = told.count("{") == told.count("}") == count and told.count("},\n{") == count - 1
+        if (
+            not (are_flat and told[0] == "{" and told[-1] == "}")
+            or "[" in told
+            or "\\ud" in told
+            or "\\uD" in told
+        ):
+            return None
+        found: list[Line] = _TOGETHER.decode(f"[{told}]")
+    except (
+        TypeError,
+        ValueError,
+        LineProblemError,
+    ):  # the other decoder says what is wrong, and in which line
+        return None
+    are_spaced = " :" in told or "\t:" in told or "\r:" in told or "\n:" in told
+    if are_spaced or len(found) != count or told.count('":') != sum(map(len, found)):
+        return None
+    return found if _INFINITE.isdisjoint(chain.from_iterable(map(dict.values, found))) else None
+
+
+_INFINITE = frozenset((math.inf, -math.inf))
+"""What Python reads of a number that no float holds."""
 
 
 def _is_deep(line: Line) -> bool:
@@ -132,6 +172,7 @@ class JsonlReader:
         self._paths = paths
         self._batch_rows = batch_rows
         self._row = 0
+        self._block = _Block(0)
         self._whole_lines: bool | None = None
 
     def rows(self) -> Iterator[RawRows | Arrivals]:
@@ -140,24 +181,50 @@ class JsonlReader:
             yield from self._file(path)
 
     def _file(self, path: Path) -> Iterator[RawRows | Arrivals]:
-        block, number = _Block(self._row), 0
+        number = 0
         try:
             with TextFile(path, self._encoding) as file:
-                for number, text in enumerate(file.lines(LONGEST_LINE), start=1):
-                    if text is not None and (text.isspace() or not text):
-                        continue
-                    refused = self._take(block, text, number, path)
-                    if refused is not None or block.is_full(self._batch_rows):
-                        yield from self._rows_of(block, path)
-                        block = _Block(self._row)
-                    if refused is not None:
-                        yield refused
+                for lines in file.groups_of_lines(LONGEST_LINE):
+                    rest = lines
+                    while rest:
+                        room = self._batch_rows - len(self._block)
+                        part, rest = rest[:room], rest[room:]
+                        yield from self._take(part, number, path)
+                        number += len(part)
         except FileProblemError as error:
             place = Place(path.name, number + 1)
             raise malformed(self._mapping.stream, self._row, str(error), place) from None
+        yield from self._flushed(path)
+
+    def _take(self, lines: Sequence[bytes | None], number: int, path: Path) -> Iterator[RawRows | Arrivals]:
+        """Put the lines behind line `number` into the block; yield what is full, and what cannot be read."""
+        found = None if self._may_have_beats(lines) else parsed_together(lines)
+        if found is not None:
+            self._block.add(found, number + 1, sum(map(len, cast("Sequence[bytes]", lines))))
+            self._row += len(found)
+            if self._block.is_full(self._batch_rows):
+                yield from self._flushed(path)
+            return
+        for at, text in enumerate(lines, start=number + 1):
+            if text is not None and (text.isspace() or not text):
+                continue
+            refused = self._take_line(text, at, path)
+            if refused is not None or self._block.is_full(self._batch_rows):
+                yield from self._flushed(path)
+            if refused is not None:
+                yield refused
+
+    def _may_have_beats(self, lines: Sequence[bytes | None]) -> bool:
+        return self._heartbeats and any(
+            line is not None and (b"\\" in line or HEARTBEAT.encode() in line) for line in lines
+        )
+
+    def _flushed(self, path: Path) -> Iterator[RawRows]:
+        """Yield the rows of the block, and begin another one."""
+        block, self._block = self._block, _Block(self._row)
         yield from self._rows_of(block, path)
 
-    def _take(self, block: _Block, text: bytes | None, number: int, path: Path) -> Arrivals | None:
+    def _take_line(self, text: bytes | None, number: int, path: Path) -> Arrivals | None:
         """Put a line into the block; return the placeholder event for a line that cannot be read."""
         try:
             line = parsed(text)
@@ -168,12 +235,10 @@ class JsonlReader:
             problem = wrong_byte(error, self._encoding) if skips else undecodable(path, self._encoding)
         else:
             if self._heartbeats and line.get("kind") == HEARTBEAT:
-                block.before.append(len(block.lines))
-                block.beats.append(line.get(self._mapping.ts_column))
+                self._block.before.append(len(self._block.lines))
+                self._block.beats.append(line.get(self._mapping.ts_column))
                 return None
-            block.lines.append(line)
-            block.numbers.append(number)
-            block.size += len(text or b"")
+            self._block.add([line], number, len(text or b""))
             self._row += 1
             return None
         given = (text or b"")[:_GIVEN_BYTES].decode(errors="replace")
@@ -216,6 +281,15 @@ class _Block:
         self.beats: list[Any] = []
         self.size = 0
 
+    def __len__(self) -> int:
+        return len(self.lines) + len(self.beats)
+
+    def add(self, lines: Sequence[Line], number: int, size: int) -> None:
+        """Add lines from `number` on, of so many bytes."""
+        self.lines += lines
+        self.numbers += range(number, number + len(lines))
+        self.size += size
+
     def is_full(self, rows: int) -> bool:
         """Whether the block is large enough."""
-        return len(self.lines) + len(self.beats) >= rows or self.size >= BLOCK_BYTES
+        return len(self) >= rows or self.size >= BLOCK_BYTES
