@@ -216,7 +216,11 @@ class _Model:
         cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         seconds += _partial_states(mine) * AT_ONCE * costs.merge
         seconds += max(mine.rate / BATCH_EVENTS, cuts) * (costs.stretch + costs.call + costs.compiled_call)
-        first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds)) if mine.rate else 1.0
+        windows_at_once = (
+            BATCH_EVENTS if mine.accumulates and mine.asked else 0.0
+        )  # none of a round is folded in pieces
+        most = INTERPRETED_FIRST + windows_at_once
+        first = min(1.0, most / (mine.rate * self._seconds)) if mine.rate else 1.0
         return first * interpreted + (1 - first) * min(interpreted, seconds)
 
     def _sending(self) -> dict[int, float]:
