@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 14
+VERSION = 15
 """Raised when costs are measured in another way, so that those from before are not used."""
 
 MOST_TRIALS = 5

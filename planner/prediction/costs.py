@@ -59,7 +59,7 @@ class Costs:
     window: float = 15e-6
     message: float = 60e-6
     byte: float = 1e-9
-    hop: float = 90e-6
+    hop: float = 140e-6
 
     def __post_init__(self) -> None:
         for one in fields(self):
