@@ -3,12 +3,14 @@
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from dgs.planner.prediction.choice import ALIKE
 from experiments.evaluation import __main__ as command
 from experiments.evaluation import choices, principles
 from experiments.evaluation.published import NODES, PAPER, RECORDED
@@ -136,7 +138,10 @@ def test_lines_of_code_are_counted_without_docstrings_and_comments():
 def test_case_studies_are_predicted_beside_the_paper(made):
     data = made("cases")[0]
     homes = {row["nodes"]: row for row in data["rows"] if row["app"] == "smart homes"}
-    assert sorted(row["scaling"] for row in homes.values()) == [homes[n]["scaling"] for n in sorted(homes)]
+    scaling = [homes[nodes]["scaling"] for nodes in sorted(homes)]
+    assert all(
+        more >= less / ALIKE for less, more in pairwise(scaling)
+    )  # plans that are alike are equally good
     assert homes[8]["scaling"] > 1
     assert 0 < homes[8]["share"] < 362 / 29_000
     outliers = [row for row in data["rows"] if row["app"] == "outlier detection"]
