@@ -245,7 +245,7 @@ def story_of(run: KnownRun, *, worker: str | None = None) -> list[StoryEntry]:
 
     Raises NoSuchRunError if the run left no story, UsageError if it has no entry about the worker.
     """
-    from dgs.workers.runtime.stall import read_story
+    from dgs.workers.runtime.run_story import read_story
 
     entries = read_story(run.directory.story)
     if not entries:

@@ -192,7 +192,7 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
 
 def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool, as_json: bool) -> None:
     """Print the answers, or write them: each output of several into a file of its own, with its name before the extension."""
-    from dgs.api.queries.answer_files import write_rows
+    from dgs.api.queries.query_tables import write_rows
     from dgs.query.types import INT, Schema, plain
 
     if asked.lang == "pig" and output is None and not as_json:

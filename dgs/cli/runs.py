@@ -244,7 +244,7 @@ def _prune(
     told: list[dict[str, Any]] = []
     for one in chosen:
         kept = _reason_to_keep(one, found, unfinished=unfinished)
-        size = _size(one.run.directory.path)
+        size = sum(path.lstat().st_size for path in one.run.directory.path.rglob("*") if not path.is_dir())
         if kept is None and yes:
             kept = _remove(one)
         told.append({"id": one.id, "bytes": size, "kept": kept})
@@ -310,10 +310,6 @@ def _remove(one: Listed) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None
-
-
-def _size(directory: Path) -> int:
-    return sum(path.lstat().st_size for path in directory.rglob("*") if not path.is_dir())
 
 
 def _megabytes(size: int) -> str:

@@ -5,9 +5,9 @@ lowered, or left to the interpreter for that event. Read in this order.
 
 - `lowering`: from the source of an update to the text of a loop over columns.
 - `llvm`: the same for LLVM.
-- `loop_files`, `machine`, `called_loops`: the files of loops, LLVM, and loops of machine code as functions.
+- `loop_files`, `machine`, `called_loops`: the files of loops and their counts, LLVM, and loops of machine code as functions.
 - `lanes_as_columns`, `states_as_arrays`, `written_outputs`: what goes into a loop, and what comes out.
 - `compiled_update`, `merged_run`, `windows_at_once`: folding batches of one lane, of several, and many windows, with the interpreter for what deviates.
-- `verified_folds`: doing some of it twice, to compare. `compiled_beside`, `made_loops`: compiling beside the run, and counts of loops. `cheaper_way`: whether machine code pays. `python_loops`: loops without LLVM, for comparing.
+- `verified_folds`: doing some of it twice, to compare. `compiled_beside`: compiling beside the run. `cheaper_way`: whether machine code pays. `python_loops`: loops without LLVM, for comparing.
 - `preview`: what would be compiled, before a run.
 """

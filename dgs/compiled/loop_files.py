@@ -1,6 +1,6 @@
 """Files of compiled loops: their texts for LLVM, and their machine code beside them.
 
-Each file is written by rename, under a name that is a digest of the text, of how it is compiled, and of the processor. So none is ever
+`MadeLoops` makes the loops of a worker, and counts them. Each file is written by rename, under a name that is a digest of the text, of how it is compiled, and of the processor. So none is ever
 out of date. Where files cannot be written, the folder is one of this process.
 """
 
@@ -16,12 +16,15 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs.compiled.called_loops import CalledLoop
 from dgs.compiled.llvm.llvm_text import ENTRY, llvm_text
 from dgs.compiled.lowering.loop_text import LoopText
 from dgs.compiled.lowering.value_types import Refused, scalars_of
+
+if TYPE_CHECKING:
+    from dgs.compiled.merged_run import Loop
 
 TEXT, CODE = ".ll", ".o"
 """The endings of texts for LLVM, and of machine code, which follows its digest."""
@@ -148,3 +151,27 @@ def _put(path: Path, data: bytes) -> None:
     part = path.with_suffix(f".{os.getpid()}.part")
     part.write_bytes(data)
     part.replace(path)
+
+
+class MadeLoops:
+    """Makes loops of texts. `compiled`: how many were compiled for this worker. `cached`: how many were in the cache. `seconds`: of compiling."""
+
+    def __init__(self, translate: Callable[[LoopText], Loop | None]) -> None:
+        self._translate = translate
+        self._awaited: set[Path] = set()
+        self.compiled = self.cached = 0
+        self.seconds = 0.0
+
+    def __call__(self, text: LoopText) -> Loop | None:
+        """Return a loop as machine code, None if it is not ready yet. Raises Refused."""
+        path = written(text)
+        was_there = is_ready(path) and path not in self._awaited
+        loop = self._translate(text)
+        if loop is None:
+            self._awaited.add(path)
+        elif was_there:
+            self.cached += 1
+        else:
+            self.compiled += 1
+            self.seconds += seconds_of(path)
+        return loop

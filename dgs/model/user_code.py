@@ -145,7 +145,7 @@ class UserCode:
     def _failed(self, name: str, error: BaseException, at: EventBatch | None) -> UserCodeError:
         if at is None:
             return user_error(self.program, name, error, worker=self.worker)
-        row = min(_row_of(error), len(at) - 1)
+        row = min(int(getattr(error, _ROW, 0)), len(at) - 1)
         event, key = at.cut(row, row + 1).events()[0], at.key(row)
         return user_error(self.program, name, error, event=event, key=key, worker=self.worker)
 
@@ -153,10 +153,6 @@ class UserCode:
 def raised_at(error: BaseException, row: int) -> None:
     """Note at which row of its batch an exception of user code was raised."""
     vars(error).setdefault(_ROW, row)
-
-
-def _row_of(error: BaseException) -> int:
-    return int(getattr(error, _ROW, 0))
 
 
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:

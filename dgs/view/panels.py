@@ -87,7 +87,7 @@ def main(seen: Seen, pictures: Pictures, scene: Scene) -> Markup:
     )
     grid = [
         _streams(pictures, scene),
-        _middle(pictures, scene),
+        element("div", _plan(pictures, scene), _worker(), id="middle"),
         _side(seen, scene),
         _time(seen),
         _lists(seen, scene),
@@ -156,10 +156,6 @@ def _plan(pictures: Pictures, scene: Scene) -> Markup:
         element("p", key, class_="key"),
         _slot("p", scene, "between", class_="key"),
     )
-
-
-def _middle(pictures: Pictures, scene: Scene) -> Markup:
-    return element("div", _plan(pictures, scene), _worker(), id="middle")
 
 
 def _side(seen: Seen, scene: Scene) -> Markup:

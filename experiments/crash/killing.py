@@ -200,13 +200,9 @@ def finish(victim: Victim, outcome: Outcome) -> Outcome:
     for kill, later in zip(outcome.kills, [*outcome.kills[1:], None], strict=True):
         end = later.at if later is not None else float("inf")
         if kill.whom == "host":
-            kill.noticed = _first(told, kill.at, end)
+            kill.noticed = next((time - kill.at for time in told if kill.at <= time < end), None)
         kill.recovered = recovery(victim.commits, kill, end)
     return outcome
-
-
-def _first(times: Sequence[float], after: float, end: float) -> float | None:
-    return next((time - after for time in times if after <= time < end), None)
 
 
 def recovery(commits: Sequence[tuple[float, int, int]], kill: Kill, end: float) -> float | None:

@@ -23,8 +23,7 @@ from dgs.query.relation import UNTIL_LIMIT, Relation, Repeat, Script, Source, ol
 from dgs.query.rewrite import Rules, rewritten
 from dgs.query.rewrite.shared_graph import Numbering, SharedGraph
 from dgs.query.scalar import Row
-from dgs.query.spark.spark_scalars import spark_type, ticked
-from dgs.query.spark.spark_text import spark_text
+from dgs.query.spark.spark_text import spark_text, spark_type, ticked
 from dgs.query.types import Schema, conform, order_key
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session

@@ -14,7 +14,7 @@ import dgs
 from dgs import codec
 from dgs.errors import MissingPackageError, OutOfOrderError, UserCodeError, WorkerLostError
 from dgs.semantics import sequential
-from dgs.workers.runtime.stall import read_story
+from dgs.workers.runtime.run_story import read_story
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.selection import rest_is_slow
 from tests.strategies import Workload, random_workload

@@ -202,7 +202,9 @@ class _Driver:
                 final = answer if index == self._deployment.root_host else final
             if self._request is None and final is None:
                 self._request = checkpoints.poll(root.request_snapshot.remote)
-                last_moment = time.monotonic() + self._patience()
+                last_moment = time.monotonic() + (
+                    LAST_SECONDS if self._session.stop.stage is Stage.TIMED_OUT else ENDING_SECONDS
+                )
             if self._request is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
             elif self._is_time_to_refill():
@@ -228,10 +230,6 @@ class _Driver:
     def _is_fenced(self) -> bool:
         """Whether the hosts' channels are of this generation only, so that none of its frames reaches a later one."""
         return self._deployment.hosts == 1 or self._secret is not None
-
-    def _patience(self) -> float:
-        """Return the seconds that hosts have to end for a request."""
-        return LAST_SECONDS if self._session.stop.stage is Stage.TIMED_OUT else ENDING_SECONDS
 
     def _abandon(self, why: str) -> Ended:
         """Kill hosts that do not end for a request, and return the end of their generation. Uncommitted outputs are lost."""

@@ -7,5 +7,5 @@
 - `control`: requests to stop or to move, from signals and files. `recovery.coordinator` follows such a request.
 - `supervisor`: a run as generations, each from the last commit. `store_opening`: the stores that it commits to.
 - `local`: the driver of one generation in this process. `ray_runtime` has the one for Ray.
-- `observed`: figures, from the workers to the report. `stall`: the reason why a run makes no progress, and the story of one that fails.
+- `observed`: figures, from the workers to the report. `stall`: why a run makes no progress. `run_story`: what happened before it failed.
 """

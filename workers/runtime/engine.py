@@ -29,7 +29,8 @@ from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources, TagCounts
 from dgs.workers.runtime.observed import HostObserver
-from dgs.workers.runtime.stall import Standing, in_a_line, waits_of
+from dgs.workers.runtime.run_story import in_a_line
+from dgs.workers.runtime.stall import Standing, waits_of
 from dgs.workers.sources.rows import SECOND
 from dgs.workers.transport.frames import NetworkLoad
 

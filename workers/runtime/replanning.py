@@ -27,7 +27,7 @@ from dgs.workers.recovery.coordinator import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Comparison, Job
-from dgs.workers.runtime.stall import in_a_line
+from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.sources.rows import SECOND
 
 BETTER_PLAN = "better-plan.yaml"

@@ -26,7 +26,7 @@ from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.observed import RunObserver
 from dgs.workers.runtime.replanning import Replanning
-from dgs.workers.runtime.stall import RunStory, in_a_line
+from dgs.workers.runtime.run_story import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import (
     RunStores,
     check_free_outputs,

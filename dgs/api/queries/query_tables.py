@@ -1,4 +1,4 @@
-"""Tables that `dgs query --from NAME=PATH` names: files read whole, in the order of their times.
+"""Tables of `dgs query` as files: those that `--from NAME=PATH` names, read whole in the order of their times, and answers that `-o` writes.
 
 >>> found = TableFile.parsed("flights=data/flights.csv.gz:ts=day")
 >>> found.name, found.path, found.ts
@@ -7,16 +7,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from dgs.errors import MissingInputError, UnknownColumnError, UsageError
+from dgs.errors import MissingInputError, OutputUnwritableError, UnknownColumnError, UsageError
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tags import kind
@@ -184,3 +187,27 @@ class Rows(Program):
     """Stands for the program while rows are read that are no events yet."""
 
     kinds = (ROW,)
+
+
+def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:
+    """Write rows into a file. Raises UsageError for an extension that is no format, and for lists in CSV; OutputUnwritableError."""
+    from dgs.query.compact.arrow_rows import arrow_schema
+
+    if path.suffix not in (".jsonl", ".csv", ".parquet"):
+        raise UsageError(message=f"-o {path}: a file ends with .jsonl, .csv or .parquet")
+    lists = [name for name, of in schema.fields if of.of is not None or of.kind == "record"]
+    if lists and path.suffix == ".csv":
+        raise UsageError(
+            message=f"-o {path}: {lists[0]!r} holds lists or records, which CSV has not: write .jsonl or .parquet"
+        )
+    records = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    table = pa.Table.from_pylist(records, arrow_schema(schema))
+    try:
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+        elif path.suffix == ".csv":
+            arrow_csv.write_csv(table, path)
+        else:
+            path.write_text("".join(json.dumps(one, default=str) + "\n" for one in records), encoding="utf-8")
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror) from None

@@ -54,10 +54,7 @@ class Iteration:
         flat = relation.with_inputs(tuple(map(self._flat, relation.inputs)))
         if id(relation) not in self._shared or isinstance(relation, Source):
             return flat
-        return self._materialised(flat)
-
-    def _materialised(self, relation: Relation) -> Relation:
-        return self._as_source(Iteration(self._tables).table(relation), relation.schema)
+        return self._as_source(Iteration(self._tables).table(flat), flat.schema)
 
     def _as_source(self, table: pa.Table, schema: Schema) -> Source:
         name = f"$made{len(self._tables)}"

@@ -292,7 +292,7 @@ class Collections(Values):
                 return Fields(tuple(zip(term.names, moved, strict=True)), term.is_tuple)
             if not isinstance(term, Value):
                 raise InternalError(problem=f"an element {term}")
-            name = _unused(_hint(tree, hint), names)
+            name = _unused(tree.name if isinstance(tree, t.Name | t.FieldOf) else hint, names)
             names[name] = term.scalar
             return Value(column(name))
 
@@ -367,11 +367,6 @@ def _parts(tree: t.Tree | None, term: Fields) -> list[t.Tree | None]:
     if isinstance(tree, t.TupleOf) and len(tree.items) == len(term.items):
         return list(tree.items)
     return [None] * len(term.items)
-
-
-def _hint(tree: t.Tree | None, otherwise: str) -> str:
-    """Return the name of a column for a part of the head: that of a variable or field, else its place or field name."""
-    return tree.name if isinstance(tree, t.Name | t.FieldOf) else otherwise
 
 
 def _unused(hint: str, names: dict[str, Scalar]) -> str:

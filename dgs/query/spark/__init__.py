@@ -1,1 +1,1 @@
-"""The text of queries for Spark: `spark_text` of nodes, `spark_scalars` of scalars and aggregates."""
+"""The text of queries for Spark: `spark_text`, with the functions that have their own text there in `spark_functions`."""

@@ -1,6 +1,6 @@
 """Counts of the loops of a worker: compiled for it, or from the cache."""
 
-from dgs.compiled.made_loops import MadeLoops
+from dgs.compiled.loop_files import MadeLoops
 from tests.dgs.compiled.both_ways import Compiled, batch_of, program_of
 
 TEXT = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n        return state + event.payload\n"

@@ -9,7 +9,7 @@ pytest.importorskip("sqlglot")
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.functions import FUNCTIONS
 from dgs.query.scalar import bound, call, column
-from dgs.query.spark.spark_scalars import Names, scalar_text, spark_type
+from dgs.query.spark.spark_text import scalar_text, spark_type
 from dgs.query.types import FLOAT, INT, Schema
 from tests.dgs.query.test_functions import (
     OF_SQL,
@@ -50,7 +50,7 @@ def compared(spark, types, functions):
             and (value := fails_or(lambda row=row, of=of: of(row))) != "fails"
         }
         fine = ", ".join(map(str, expected[name]))
-        value = f"CAST({scalar_text(scalar, Names(schema))} AS {spark_type(of.type)})"
+        value = f"CAST({scalar_text(scalar, schema)} AS {spark_type(of.type)})"
         texts.append(f"CASE WHEN id IN ({fine}) THEN {value} END")
     for found in rows_there.selectExpr("id", *texts).collect():
         for name, value in zip(functions, found[1:], strict=True):

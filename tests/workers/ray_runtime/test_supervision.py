@@ -39,7 +39,7 @@ from dgs.workers.recovery.coordinator import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.stall import read_story
+from dgs.workers.runtime.run_story import read_story
 from dgs.workers.sinks.files.owned import LIST
 from dgs.workers.transport import zeromq
 from dgs.workers.transport.unix_door import directories_of

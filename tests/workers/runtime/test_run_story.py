@@ -4,7 +4,7 @@ import pytest
 
 from dgs.errors import StalledError
 from dgs.workers.protocol.story_words import StoryEntry
-from dgs.workers.runtime.stall import LONGEST_LINE, RunStory, in_a_line, read_story
+from dgs.workers.runtime.run_story import LONGEST_LINE, RunStory, in_a_line, read_story
 
 AT_HOST = StoryEntry(1.0, 1, 0, "w1 closes epoch 1", ("w1",))
 

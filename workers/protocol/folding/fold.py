@@ -43,7 +43,7 @@ from dgs.workers.protocol.releases import Release
 if TYPE_CHECKING:
     from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_update import CompiledUpdate
-    from dgs.compiled.made_loops import MadeLoops
+    from dgs.compiled.loop_files import MadeLoops
 
 Folded = TypeVar("Folded")
 

@@ -128,7 +128,7 @@ class Skipping:
         for row in range(len(batch)):
             for of_child in kept:
                 if row in of_child:
-                    state = self._joined(state, of_child[row])
+                    state = self._code.call("join", self._program.join, state, of_child[row])
             state, more = self._fold(state, Release((0,), [batch.cut(row, row + 1)]), self._singly)
             made += more
         return state, made
@@ -138,9 +138,6 @@ class Skipping:
 
     def _identity(self) -> State:
         return self._code.call("identity", self._program.identity)
-
-    def _joined(self, state: State, part: State) -> State:
-        return self._code.call("join", self._program.join, state, part)
 
 
 def _letters_apart(outputs: Iterable[OutputBatch], worker: str) -> Iterator[OutputBatch | Skipped]:

@@ -10,7 +10,7 @@ from dgs.workers.protocol.folding.update_loop import ScalarLoop
 if TYPE_CHECKING:
     from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_update import CompiledUpdate
-    from dgs.compiled.made_loops import MadeLoops
+    from dgs.compiled.loop_files import MadeLoops
 
 MOST_LETTERS = 300
 """So much is said of why events are interpreted."""
@@ -44,14 +44,13 @@ def compiled_update(
 
     None without llvmlite.
     """
-    from dgs.compiled.loop_files import is_available, machine_code
+    from dgs.compiled.loop_files import MadeLoops, is_available, machine_code
 
     if not (compiled.is_required or is_available()):
         return None
     from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_beside import loop_or_none
     from dgs.compiled.compiled_update import CompiledUpdate
-    from dgs.compiled.made_loops import MadeLoops
 
     loops = MadeLoops(machine_code if compiled.is_required else loop_or_none)
     update = CompiledUpdate(
