@@ -24,8 +24,8 @@ from dgs.job.run_directory import ABOUT, RunDirectory
 def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
     """Return the run to resume, even if the one in `run_dir` has committed nothing; None if a new run is to begin.
 
-    Raises UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given, CheckpointBusyError if the
-    run to resume is alive or another live run writes to the same places, UsageError if both are given.
+    Raises UnfinishedRunError if there is an unfinished run, or one without a commit in `run_dir`, and neither `resume` nor `fresh` is
+    given, CheckpointBusyError if the run to resume is alive or another live run writes to the same places, UsageError if both are given.
     """
     if resume and fresh:
         raise UsageError(message="give resume or fresh, not both")
@@ -36,8 +36,12 @@ def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) 
     place = request.checkpoint_dir
     if resume or fresh:
         return run if resume else None
+    if run is None and run_dir is not None:
+        run = _without_commit(run_dir)
     if run is not None:
-        raise _refusal(request, f"the run in {_shown(run.directory.path)}", f"{run.progress}{run.ending}")
+        raise _refusal(
+            request, f"the run in {_shown(run.directory.path)}", f"{run.progress}{run.ending}", run_dir
+        )
     if place is not None and is_unfinished(place):
         raise _refusal(request, f"a run with its checkpoints in {_shown(place)}", progress_of(place))
     return None
@@ -64,6 +68,15 @@ def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool
         checkpoints
     )  # its outputs in a database may be there already
     return run if has_progress or (is_wanted and has_begun) else None
+
+
+def _without_commit(run_dir: Path) -> KnownRun | None:
+    """Return the run in a directory that was cut before it committed anything, None if there is none. Raises CheckpointBusyError."""
+    run = KnownRun(RunDirectory(run_dir))
+    if not (run_dir / ABOUT).is_file() or run.is_done:
+        return None
+    run.check_not_alive()
+    return run
 
 
 def _run_in(run_dir: Path, request: Request) -> KnownRun | None:
@@ -147,10 +160,13 @@ def _empty(place: Path) -> None:
         disk.sync_directory(place)
 
 
-def _refusal(request: Request, run: str, progress: str) -> UnfinishedRunError:
+def _refusal(request: Request, run: str, progress: str, run_dir: Path | None = None) -> UnfinishedRunError:
+    """Return the refusal of a new run beside an unfinished one. `run_dir`: where that is, if the new one was to be there."""
     if request.is_from_file:
         command = shlex.join(["dgs", "run", _shown(request.plan_file)])
         resume, fresh = f"{command} --resume", f"{command} --fresh"
+        if run_dir is not None:
+            resume = shlex.join(["dgs", "resume", _shown(run_dir)])
     else:
         resume, fresh = "dgs.run(..., resume=True)", "dgs.run(..., fresh=True)"
     return UnfinishedRunError(run=run, progress=progress, resume=resume, fresh=fresh)

@@ -83,12 +83,12 @@ def _executed(launch: Launch, caller: Caller) -> Run:
                     launch.job, replace(caller, replanned=moves.replanned, compared=moves.compared)
                 )
             found = _differences(launch, result) if options.verify else None
-        with deferred():  # a signal now must not keep the end from being noted
-            report = report_of(
-                moves.launch, start_up, result, found, events_before=before, left_out=left_out()
-            )
-            if directory is not None:
-                note_end(directory, report)
+            with deferred():  # a signal now must not keep the end from being noted
+                report = report_of(
+                    moves.launch, start_up, result, found, events_before=before, left_out=left_out()
+                )
+                if directory is not None:
+                    note_end(directory, report)
     return Run(
         launch.prepared.config.name,
         result.outputs if options.collect else (),
@@ -163,12 +163,27 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
     try:
         yield
     except BaseException as error:
-        was_refused = _is_busy(error) and not resumes
-        with suppress(OutputUnwritableError):  # the first error is the one to report
-            if before is not None and _has_refused(error, launch, before[1]):
-                directory.take_back(before[0])
-            note_end(directory, failure(moves.launch, started, error), was_refused=was_refused)
+        with (
+            deferred(all_of_them=True),
+            suppress(OutputUnwritableError),
+        ):  # the first error is the one to report
+            if not directory.results():  # else a signal came after the end
+                _note_failure(moves.launch, directory, started, error, before)
         raise
+
+
+def _note_failure(
+    launch: Launch,
+    directory: RunDirectory,
+    started: float,
+    error: BaseException,
+    before: tuple[tuple[str, dict[str, Any]], int] | None,
+) -> None:
+    """Note how a run failed. `before`: of a resumed one, its settings and the epoch that it had committed."""
+    if before is not None and _has_refused(error, launch, before[1]):
+        directory.take_back(before[0])
+    was_refused = _is_busy(error) and not launch.options.resumes
+    note_end(directory, failure(launch, started, error), was_refused=was_refused)
 
 
 def _has_refused(error: BaseException, launch: Launch, epoch: int) -> bool:
@@ -194,9 +209,10 @@ def with_file(error: UserCodeError, job: Job) -> UserCodeError:
 
 
 def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
-    """Note in the run directory how the run ended. Raises OutputUnwritableError."""
-    directory.write_results(report)
-    directory.note(status=REFUSED if was_refused else report["status"], process=None)
+    """Note in the run directory how the run ended, whatever signals come. Raises OutputUnwritableError."""
+    with deferred(all_of_them=True):
+        directory.write_results(report)
+        directory.note(status=REFUSED if was_refused else report["status"], process=None)
 
 
 def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> None:

@@ -25,7 +25,15 @@ from dgs.cli.options import (
     VerifyTolerance,
     given_by_flags,
 )
-from dgs.cli.reporting import INTERRUPTED, Ending, command, print_json, say, say_why_one_worker, show_path
+from dgs.cli.reporting import (
+    INTERRUPTED,
+    Ending,
+    command_elsewhere,
+    print_json,
+    say,
+    say_why_one_worker,
+    show_path,
+)
 from dgs.cli.view import shown
 from dgs.workers.runtime.process import check_not_stopped, keep_freed_memory
 
@@ -159,7 +167,7 @@ def _closing_line(done: Run, ending: Ending) -> str:
         return f"dgs: {done.name} was stopped by {who}; {_stopped(done, ending)}"
     where = f"; the run is in {show_path(done.run_dir)}" if done.run_dir is not None else ""
     state = f"; its final state is in {show_path(ending.saved)}" if ending.saved is not None else ""
-    again = f"; repeat with: {command()}" if done.verified is False else ""
+    again = f"; repeat with: {command_elsewhere()}" if done.verified is False else ""
     return f"dgs: {done.name} done: {summary(done.report)}{_outputs(ending)}{_letters(done)}{state}{where}{again}"
 
 

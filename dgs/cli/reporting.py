@@ -273,6 +273,17 @@ def command() -> str:
     return shlex.join(["dgs", *sys.argv[1:]])
 
 
+def command_elsewhere() -> str:
+    """Return the command without `--run-dir`, since that has a run now, unless the command goes on with it."""
+    words = sys.argv[1:]
+    if "--resume" in words:
+        return command()
+    while "--run-dir" in words:
+        place = words.index("--run-dir")
+        words = words[:place] + words[place + 2 :]
+    return shlex.join(["dgs", *(word for word in words if not word.startswith("--run-dir="))])
+
+
 def resume_command(run_dir: Path) -> str:
     """Return the command that resumes a run."""
     return shlex.join(["dgs", "resume", show_path(run_dir)])

@@ -213,7 +213,9 @@ class Damage:
     def do(self, folder: Path) -> None:
         """Damage the file."""
         path = folder / self.file
-        if self.how == "deleted":
+        if self.how == "deleted" and path.is_dir():
+            shutil.rmtree(path)
+        elif self.how == "deleted":
             path.unlink()
         elif self.how == "cut":
             with path.open("r+b") as file:

@@ -81,6 +81,12 @@ def test_a_lost_or_cut_file_is_refused(projects, place):
     assert [(fault, what) for fault, what in said.items() if not what.startswith("refused")] == []
 
 
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("place", ["out", "out/jsonl", "out/csv", "out/parquet"])
+def test_a_lost_directory_of_outputs_is_refused(projects, place, number):
+    assert outcome(projects[number], Damage(place, "deleted")).startswith("refused")
+
+
 def test_lost_segments_of_a_log_are_missed_or_not_needed(projects):
     segments = sorted(
         name for name in files_of(projects[0]) if name.startswith("log/") and "owner" not in name

@@ -81,7 +81,8 @@ class ConnectedStore:
         if found.epoch > point.epoch:
             ahead = self._checkpoint(found, located(files, self._base))
             self._directory.commit(ahead)
-            return replace(resume_point(point.generation, ahead, ahead), state=state)
+            made = resume_point(point.generation, ahead, ahead)
+            return replace(made, state=state, published=point.published)
         if found.epoch < wanted:
             self._refuse(f"its newest epoch is {found.epoch}, but epoch {wanted} is committed", LOST)
         # a commit that failed in the directory may have left a newer state, whose outputs are committed by now

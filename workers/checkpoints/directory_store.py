@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +50,7 @@ from dgs.workers.checkpoints.saved import (
     pack_state,
     relative,
     state_name,
+    with_files,
 )
 from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, StagedOutput, resume_point
 from dgs.workers.storage.disk import Disk
@@ -173,7 +174,8 @@ class DirectoryStore(CheckpointDirectory):
         self._sweep(known.states)
         self._unpublished = located(known.checkpoint.files, self._base)
         self._publish_all()
-        return resume_point(self._known.generation, known.checkpoint, start)
+        point = resume_point(self._known.generation, known.checkpoint, start)
+        return replace(point, published=self._located(known.published))
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Commit the next epoch: see CheckpointStore.
@@ -195,7 +197,8 @@ class DirectoryStore(CheckpointDirectory):
             )  # these are higher if an older state is used
             named = relative(files, self._base)
             recorded = replace(checkpoint, state=None, files=named, positions=committed)
-            now = replace(now, checkpoint=recorded, states=kept)
+            published = with_files(before.published, checkpoint.files)
+            now = replace(now, checkpoint=recorded, states=kept, published=published)
             self.write_record(now)
         except OSError as error:
             self._fence(before)
@@ -219,6 +222,11 @@ class DirectoryStore(CheckpointDirectory):
         """Let other runs open the directory."""
         self._known = None
         super().close()
+
+    def _located(self, published: Mapping[str, int] | None) -> Mapping[str, int] | None:
+        if published is None or self._base is None:
+            return published
+        return {str(self._base / directory): count for directory, count in published.items()}
 
     def _begun(self, checkpoint: Checkpoint) -> Committed:
         if self._known is None:
@@ -270,7 +278,7 @@ class DirectoryStore(CheckpointDirectory):
         """Return what is known without a record: nothing in a new directory, else the states, if duplicates are accepted."""
         epochs = [epoch for name in self.disk.names(self.path) if (epoch := epoch_of(name)) is not None]
         if not epochs and not self.rejected:
-            return Committed(self._job, self._identity)
+            return Committed(self._job, self._identity, published={})
         if not self._accepts_duplicates:
             self._refuse("both copies of the record of committed outputs are damaged or missing", ACCEPT)
         found: dict[int, Saved] = {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -69,6 +70,7 @@ class Committed:
     """The content of the record. `checkpoint`: the last committed one, without its state; epoch 0 means none yet.
 
     `states`: the digests of the state files to resume from, by epoch. `run`: the run's id. `sinks`: None from older versions.
+    `published`: the number of files of outputs so far, by their directory, relative as `relative` makes it; None if it is not known.
     """
 
     job: str
@@ -79,6 +81,7 @@ class Committed:
     created_at: int = 0
     run: str = ""
     sinks: tuple[str, ...] | None = None
+    published: Mapping[str, int] | None = None
 
     @property
     def record(self) -> Record:
@@ -178,6 +181,20 @@ def located(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOut
         else file
         for file in files
     )
+
+
+def with_files(
+    published: Mapping[str, int] | None, files: Iterable[StagedOutput]
+) -> Mapping[str, int] | None:
+    """Return the numbers of files by directory when these are published, too.
+
+    >>> with_files({"out": 2}, [StagedFile("out/a.partial", "out/a", 3, "", 1)])
+    {'out': 3}
+    """
+    if published is None:
+        return None
+    new = Counter(str(Path(file.final).parent) for file in files if isinstance(file, StagedFile))
+    return dict(Counter(published) + new)
 
 
 def _below(path: str, base: Path) -> str:

@@ -110,7 +110,8 @@ class ResumePoint:
     """The start of a generation: the initial state (`state` None, epoch 0) or a checkpoint.
 
     `committed`: outputs of events below these positions are committed, and must not be committed again. They equal
-    `positions` unless the newest state was damaged and an older one is used. `epoch`: the last committed epoch.
+    `positions` unless the newest state was damaged and an older one is used. `epoch`: the last committed epoch. `published`: the
+    number of files of outputs so far, by their directory; None if it is not known.
     """
 
     generation: int
@@ -122,6 +123,7 @@ class ResumePoint:
     sources: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
     is_final: bool = False
+    published: Mapping[str, int] | None = None
 
 
 BEGINNING = ResumePoint(generation=1)

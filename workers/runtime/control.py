@@ -78,8 +78,8 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def deferred() -> Iterator[None]:
-    """Delay the effect of a signal to the end of this context. A second signal acts at once.
+def deferred(*, all_of_them: bool = False) -> Iterator[None]:
+    """Delay the effect of a signal to the end of this context. A second signal acts at once, unless `all_of_them` are to wait.
 
     At the end all handlers are the previous ones, even if code inside has set others; what C code sets is undone at once.
     """
@@ -87,7 +87,7 @@ def deferred() -> Iterator[None]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         came.append(number)
-        if len(came) > 1:
+        if len(came) > 1 and not all_of_them:
             let_go()
             restore()
             signal.raise_signal(number)

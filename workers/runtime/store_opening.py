@@ -229,7 +229,7 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
     if not point.epoch:
         check_free_outputs(job)
         return
-    check_kept(places_of(job))
+    check_kept(places_of(job), point.published)
     for path, sink in _databases(job):
         from dgs.workers.sinks.sqlite_tables import Writer, check_table_kept
 

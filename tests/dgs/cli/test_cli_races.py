@@ -96,6 +96,16 @@ def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
     assert (THERE / "results.json").read_text() == before
 
 
+def test_a_directory_with_a_run_without_a_commit_names_the_command_that_goes_on(failed, dgs):
+    done = dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}")
+    assert (done.code, f"Resume it with `dgs resume {FIRST}`" in done.err) == (2, True), done.err
+    assert "nothing is committed" in done.err
+    with alive(FIRST):
+        assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 6
+    assert dgs(f"resume {FIRST} {QUICK}").code == 0
+    assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 4  # it is done, and its results stay
+
+
 def test_unwritable_lock_is_no_internal_error(tmp_path):
     (tmp_path / "lock").mkdir()
     with pytest.raises(OutputUnwritableError, match="Is a directory"), held(tmp_path):

@@ -175,6 +175,16 @@ def test_verify_finds_an_inconsistent_program(project, dgs, edit):
     assert "repeat with: dgs run plan.yaml --verify --json" in done.err
 
 
+@pytest.mark.parametrize("named", ["--run-dir there", "--run-dir=there"])
+def test_the_command_that_repeats_a_failed_comparison_is_not_refused(project, dgs, edit, named):
+    edit("program.py", "return left + right", "return max(left, right)")
+    told = dgs(f"run plan.yaml --verify {named}").err.strip()
+    again = told.rpartition("repeat with: dgs ")[2]
+    assert again == "run plan.yaml --verify"
+    assert dgs(again).code == 1
+    assert dgs("run plan.yaml --verify --resume --run-dir there").code == 0  # it is done
+
+
 def test_tolerance_allows_for_floats(project, dgs, edit):
     edit("program.py", "return left + right", "return left + right + 1e-12")
     edit("program.py", "return 0\n\n    def update", "return 0.0\n\n    def update")

@@ -17,16 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import dgs
-from dgs.errors import DgsError
+from dgs.errors import DgsError, OutputUnwritableError
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.testing import check_sink
 from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.files.owned import locked
 from dgs.workers.sinks.files.publishing import LOCK
+from dgs.workers.sinks.lake.contract import is_damage, lake_errors
 from dgs.workers.sinks.lake.lake_sink import lake_sink
 
 deltalake = pytest.importorskip("deltalake")
+pytest.importorskip("deltalake.exceptions")
 catalogs = pytest.importorskip("pyiceberg.catalog")
 
 PROGRAM = """
@@ -422,16 +424,65 @@ def test_a_run_that_goes_on_looks_at_its_table(tmp_path, kind, damage):
     assert caught.value.code == "DGS612"
 
 
+@EACH_LAKE
+@pytest.mark.parametrize("by", [{}, {"by": "kind"}])
+@pytest.mark.parametrize("damage", ["removed table", "unreadable"])
+def test_a_table_that_was_damaged_before_a_commit_is_published_is_refused(tmp_path, kind, by, damage):
+    """A run that goes on first publishes what an earlier process has committed."""
+    one = lake_sink(kind, {"path": "lake", **by}, tmp_path)
+    generation = Generation("0" * 32, 1, 0)
+    one.begin(generation)
+    one.publish(staged_by(tmp_path, kind, generation, [1], **by))
+    staged = staged_by(tmp_path, kind, generation, [2], epoch=2, **by)
+    place, name = tmp_path / "lake", "outputs_a" if by else "outputs"
+    table = place / "a" if by and kind == "delta" else place
+    if damage == "removed table":
+        _remove_table(table, kind)
+    else:
+        _newest_log(table, kind, name).write_text("{")
+    with pytest.raises(DgsError) as caught:
+        lake_sink(kind, {"path": "lake", **by}, tmp_path).publish(staged)
+    assert caught.value.code == "DGS612"
+
+
+def locked_database():
+    error = sqlite3.OperationalError("database is locked")
+    error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (ValueError("bad JSON"), True),
+        (FileNotFoundError(2, "No such file or directory"), True),
+        (OSError("Couldn't deserialize thrift"), True),
+        (OSError("Unable to open file: No such file or directory (os error 2)"), True),
+        (OSError("Unable to open file: Permission denied (os error 13)"), False),
+        (PermissionError(13, "Permission denied"), False),
+        (OSError(28, "No space left on device"), False),
+        (ConnectionError("the catalog does not answer"), False),
+        (locked_database(), False),
+        (deltalake.exceptions.CommitFailedError("another writer"), False),
+    ],
+    ids=lambda value: value if isinstance(value, bool) else f"{type(value).__name__}: {value}",
+)
+def test_damage_is_told_from_what_the_system_refuses(error, wanted):
+    with pytest.raises(OutputUnwritableError) as caught, lake_errors("lake"):
+        raise error
+    assert is_damage(caught.value) is wanted
+
+
 def _flip(path: Path, place: int) -> None:
     data = bytearray(path.read_bytes())
     data[place] ^= 1
     path.write_bytes(data)
 
 
-def _newest_log(place: Path, kind: str) -> Path:
+def _newest_log(place: Path, kind: str, table: str = "outputs") -> Path:
     if kind == "delta":
         return max((place / "_delta_log").glob("*.json"))
-    return Path(iceberg(place).metadata_location.removeprefix("file://"))
+    return Path(iceberg(place, table).metadata_location.removeprefix("file://"))
 
 
 @EACH_LAKE

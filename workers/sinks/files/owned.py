@@ -32,7 +32,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -240,11 +240,12 @@ def check_free(places: Iterable[Place], job: Path | None = None) -> None:
             tidy(place.directory)
 
 
-def check_kept(places: Iterable[Place]) -> None:
+def check_kept(places: Iterable[Place], published: Mapping[str, int] | None = None) -> None:
     """Raise OutputsChangedError if files that a run has committed are missing or changed.
 
-    If outputs are appended, files may be missing.
+    If outputs are appended, files may be missing. `published`: how many it has committed to each directory, if that is known.
     """
+    wanted = {Path(directory).resolve(): count for directory, count in (published or {}).items()}
     for place in places:
         with refusing(place.directory):
             listed, pattern = _listed(place.directory), f"{place.stem}-*.{place.suffix}"
@@ -255,6 +256,11 @@ def check_kept(places: Iterable[Place]) -> None:
             ]
             if gone and place.mode != "append":
                 raise OutputsChangedError(where=place.directory, problem=f"{_shown(sorted(gone))} is gone")
+            if len(listed) < wanted.get(place.directory.resolve(), 0) and place.mode != "append":
+                problem = (
+                    f"{wanted[place.directory.resolve()]} files were committed, and {LIST} has {len(listed)}"
+                )
+                raise OutputsChangedError(where=place.directory, problem=problem)
             if changed := foreign(place):
                 problem = f"{_shown(changed)} was changed, or is not in the list {LIST}"
                 raise OutputsChangedError(where=place.directory, problem=problem)

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import errno
+import re
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,3 +97,45 @@ def lake_errors(place: Path | str) -> Iterator[None]:
         lines = str(error).strip().splitlines() or [""]
         problem = f"{type(error).__name__}: {lines[0]}"
         raise OutputUnwritableError(path=Path(place), problem=problem) from error
+
+
+_SYSTEM = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+"""What SQLite says of the system, and of other processes, and not of the content of a database."""
+
+_NUMBER = re.compile(r"\(os error (\d+)\)")
+"""The number that Rust adds to an error of the operating system."""
+
+
+def is_damage(error: OutputUnwritableError) -> bool:
+    """Return whether an error is about what is in the files of a table, or that one is gone: the system and other writers did not refuse.
+
+    >>> try:
+    ...     with lake_errors("lake"):
+    ...         raise PermissionError(13, "Permission denied")
+    ... except OutputUnwritableError as error:
+    ...     is_damage(error)
+    False
+    """
+    cause = error.__cause__
+    if isinstance(cause, FileNotFoundError):
+        return True
+    if type(cause).__name__.startswith("CommitFailed"):  # another writer was faster
+        return False
+    if (found := _NUMBER.search(str(cause))) is not None:
+        return int(found[1]) == errno.ENOENT
+    code = getattr(getattr(cause, "orig", cause), "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF not in _SYSTEM
+    # Arrow raises a plain OSError for a damaged file, the system one with a number, a library of networks one of its own.
+    return not isinstance(cause, OSError) or (type(cause) is OSError and cause.errno is None)

@@ -10,6 +10,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from dgs.workers.sinks.files.owned import (
     digest_of,
 )
 from dgs.workers.sinks.formats.identified import identified
-from dgs.workers.sinks.lake.contract import DataFile, LakeTable
+from dgs.workers.sinks.lake.contract import DataFile, LakeTable, is_damage
 from dgs.workers.sinks.lake.data_files import EpochFiles, cast_file
 from dgs.workers.sinks.lake.delta_table import Delta
 from dgs.workers.sinks.lake.iceberg_table import Iceberg
@@ -106,15 +107,23 @@ class LakeSink(Sink):
 
         With `by: kind` nothing tells that a whole table is gone.
         """
-        try:
+        with self._naming_damage():
             self._check_kept(run, epoch)
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Raise OutputsChangedError if a table of the run cannot be read because of its content."""
+        try:
+            yield
         except OutputUnwritableError as error:
+            if not is_damage(error):
+                raise
             raise OutputsChangedError(where=self._directory, problem=error.problem) from error
 
     def _check_kept(self, run: str, epoch: int) -> None:
         only = self._table("")
         if self._config.by is None and not (only.is_there() and only.committed(run) is not None):
-            raise OutputsChangedError(where=self._directory, problem=f"{only} knows nothing of the run")
+            raise self._unknown(only)
         for table in self._existing():
             self._check_partitions(table)
             done, least = table.committed(run) or 0, last_listed(table.data, run)
@@ -126,6 +135,9 @@ class LakeSink(Sink):
                     raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
             if (damage := changed(table.data, run)) is not None:
                 raise OutputsChangedError(where=table.data, problem=damage)
+
+    def _unknown(self, table: LakeTable) -> OutputsChangedError:
+        return OutputsChangedError(where=self._directory, problem=f"{table} knows nothing of the run")
 
     def _check_partitions(self, table: LakeTable) -> None:
         there, wanted = table.partitions(), self._config.partition_by
@@ -184,7 +196,8 @@ class LakeSink(Sink):
         for run, kind, epoch, files in (part for parts in staged for part in parts):
             found[run, epoch, kind] += [DataFile(*file) for file in files]
         for (run, epoch, kind), files in sorted(found.items()):
-            self._add(self._table(kind), files, run, epoch)
+            with self._naming_damage():
+                self._add(self._table(kind), files, run, epoch)
 
     def close(self) -> None:
         """Do nothing: `stage` has closed all files."""
@@ -201,6 +214,8 @@ class LakeSink(Sink):
         done = table.committed(run) if table.is_there() else None
         if done is not None and done >= epoch:
             return
+        if done is None and (self._config.by is None or last_listed(table.data, run)):
+            raise self._unknown(table)  # it was made when the run began, or has had rows of it
         is_new = not table.is_there() or (done == 0 and self._config.mode != "append")
         schema = self._declared if is_new else table.schema()
         for file in files:
