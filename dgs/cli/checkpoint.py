@@ -67,7 +67,11 @@ def _opened(directory: Path) -> CheckpointDirectory:
     from dgs.job.run_directory import ABOUT, RunDirectory
     from dgs.workers.checkpoints.directory import CheckpointDirectory
 
-    place = RunDirectory(directory).checkpoints if (directory / ABOUT).is_file() else directory
+    run = RunDirectory(directory)
+    is_of_a_run = (directory / ABOUT).is_file() or holds_checkpoints(
+        run.checkpoints
+    )  # also where run.json is lost
+    place = run.checkpoints if is_of_a_run else directory
     if not holds_checkpoints(place):
         problem = f"there are no checkpoints in {place}"
         raise NoSuchRunError(problem=problem, advice="A run takes them if its plan file has `checkpoint:`")

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from dgs.errors import InvalidError, MissingPackageError
 from dgs.errors.raised import RAISED, is_ours, summary
+from dgs.model import columns
 from dgs.model.columns import Column
 
 
@@ -62,20 +63,8 @@ def is_table(given: Any) -> bool:
     (True, True, False, False)
     """
     if isinstance(given, dict):
-        return all(map(is_column, given.values()))
+        return all(map(columns.is_column, given.values()))
     return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__") or _is_lazy(given)
-
-
-def is_column(given: Any) -> bool:
-    """Return whether a value can be the column of a table: it has a length and an order, and is no single value.
-
-    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5), {"x": 1})]
-    [True, True, True, False, False, False, False, False]
-    """
-    if isinstance(given, dict):
-        return all(map(is_column, given.values()))
-    is_single = isinstance(given, (str, bytes, bytearray, set, frozenset)) or getattr(given, "ndim", 1) == 0
-    return hasattr(given, "__len__") and not is_single
 
 
 def of_table(given: Any) -> dict[str, Column]:
@@ -170,20 +159,25 @@ def _of_pandas(series: Any) -> Column:
 
 def _column(name: Any, given: Any) -> Column:
     """Return a column of a dictionary in one of the forms that columns have. Raises FrameError for what is none."""
-    if not is_column(given):
+    if not columns.is_column(given):
         problem = f"column {name!r} of the dictionary is {given!r:.60}, which is no column"
         raise FrameError(problem=problem, advice="A dictionary has a list or an array for each column")
-    if isinstance(given, (list, dict)):
-        return given
-    if hasattr(given, "__arrow_array__") or hasattr(given, "__arrow_c_stream__"):
-        given = pa.array(given) if hasattr(given, "__arrow_array__") else pa.chunked_array(given)
-    elif isinstance(given, np.ndarray) and given.dtype.kind == "M":
+    if isinstance(given, dict):
+        return _record_of(name, given)
+    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
         given = pa.array(given)
-    elif isinstance(given, np.ma.MaskedArray):
-        given = given.tolist()  # masked values become None
-    if isinstance(given, (pa.Array, pa.ChunkedArray)):
-        return _plain(_whole(given))
-    return given if isinstance(given, np.ndarray) else list(given)
+    made = columns.of_sequence(given)
+    return _plain(_whole(made)) if isinstance(made, (pa.Array, pa.ChunkedArray)) else made
+
+
+def _record_of(name: Any, given: dict[Any, Any]) -> Column:
+    """Return the columns of a record in one of the forms that columns have. Raises FrameError if they differ in length."""
+    made = {part: _column(part, column) for part, column in given.items()}
+    lengths = {part: columns.length(column) for part, column in made.items()}
+    if len(set(lengths.values())) > 1:
+        problem = f"the columns in column {name!r} of the dictionary differ in length: {lengths}"
+        raise FrameError(problem=problem, advice="Give columns of one length")
+    return made
 
 
 def _whole(column: Any) -> Any:

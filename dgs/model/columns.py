@@ -10,6 +10,7 @@ row). The data path uses only the functions here; they return views instead of c
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from dgs.errors import ProgramError
 
 Column = Any
 """np.ndarray | pa.Array | pa.ChunkedArray | list | dict[str, Column]"""
@@ -58,6 +61,51 @@ def _records(values: list[dict[Any, Any]]) -> Column:
     if any(tuple(value) != names for value in values):
         return values
     return {name: as_column([value[name] for value in values]) for name in names}
+
+
+def is_column(given: Any) -> bool:
+    """Return whether a value can be a column: it has a length and an order, and is no single value.
+
+    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5), {"x": 1})]
+    [True, True, True, False, False, False, False, False]
+    """
+    if isinstance(given, dict):
+        return all(map(is_column, given.values()))
+    is_single = isinstance(given, (str, bytes, bytearray, set, frozenset)) or getattr(given, "ndim", 1) == 0
+    return hasattr(given, "__len__") and not is_single
+
+
+def from_user(given: Any, what: str) -> Column:
+    """Return a column of user code in one of the forms that columns have: other sequences become lists, tables records.
+
+    Raises ProgramError, with the name of what takes it, for what is no column or has columns of several lengths.
+
+    >>> from_user({"n": range(2), "of": (3, 4)}, "emit_batch")
+    {'n': [0, 1], 'of': [3, 4]}
+    """
+    if isinstance(given, (list, pa.Array, pa.ChunkedArray)) or (type(given) is np.ndarray and given.ndim):
+        return given
+    if not is_column(given):
+        problem = f"{reprlib.repr(given)} is no column: give a list or an array, or a dictionary of these"
+        raise ProgramError(program=what, problem=problem)
+    if isinstance(given, dict):
+        made = {name: from_user(part, what) for name, part in given.items()}
+        lengths = {name: length(part) for name, part in made.items()}
+        if len(set(lengths.values())) > 1:
+            raise ProgramError(program=what, problem=f"the columns differ in length: {lengths}")
+        return made
+    return of_sequence(given)
+
+
+def of_sequence(given: Any) -> Column:
+    """Return a column that is not a dictionary in one of the forms that columns have."""
+    if isinstance(given, np.ma.MaskedArray):
+        return given.tolist()  # masked values become None
+    if isinstance(given, (list, np.ndarray, pa.Array, pa.ChunkedArray)):
+        return given
+    if hasattr(given, "__arrow_array__"):
+        return pa.array(given)
+    return pa.chunked_array(given) if hasattr(given, "__arrow_c_stream__") else list(given)
 
 
 def length(column: Column) -> int:

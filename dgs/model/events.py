@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dgs.errors import ProgramError
 from dgs.model import columns
 from dgs.model.columns import Column, RowNumbers
 from dgs.model.order import OrderKey
@@ -116,11 +118,16 @@ class EventBatch:
         codes: Any = None,
         payload: Column = None,
     ) -> EventBatch:
-        """Make a batch from anything array-like; `seq` counts from 0 when not given."""
-        times = np.asarray(ts, dtype=np.int64)
-        numbers = np.arange(len(times), dtype=np.int64) if seq is None else np.asarray(seq, dtype=np.int64)
-        which = None if codes is None else _codes(codes)
-        return cls(stream, rank, times, numbers, tuple(tags), which, payload)
+        """Make a batch from anything array-like; `seq` counts from 0 when not given. Raises ProgramError for what is no column."""
+        times = _integers(ts, "ts")
+        numbers = np.arange(len(times), dtype=np.int64) if seq is None else _integers(seq, "seq")
+        which = None if codes is None else _codes(_integers(codes, "codes"))
+        rows = None if payload is None else columns.from_user(payload, f"{OF}, payload")
+        for what, one in (("seq", numbers), ("codes", which), ("payload", rows)):
+            if one is not None and columns.length(one) != len(times):
+                problem = f"{len(times)} events and {columns.length(one)} {what}"
+                raise ProgramError(program=OF, problem=problem)
+        return cls(stream, rank, times, numbers, _tags(tags, len(times)), which, rows)
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -219,9 +226,36 @@ class EventBatch:
         return map(event_of_row, zip(tags, repeat(stream, n), times, payload, strict=True)), times
 
 
-def _codes(given: Any) -> Codes:
+OF = "EventBatch.of"
+"""What errors name."""
+
+
+def _integers(given: Any, what: str) -> Int64s:
+    """Return integers as an array. Raises ProgramError."""
+    try:
+        found = np.asarray(given)
+        if (
+            found.ndim == 1
+            and (found.dtype.kind in "iub" or not len(found))
+            and np.ma.getmask(given) is np.ma.nomask
+        ):
+            return found.astype(np.int64, copy=False)
+    except (TypeError, ValueError, OverflowError):  # of ragged lists, or of what NumPy cannot ask
+        pass
+    problem = f"{what} is {reprlib.repr(given)}; expected integers of 64 bits, one for each event"
+    raise ProgramError(program=OF, problem=problem)
+
+
+def _tags(given: Any, events: int) -> tuple[Tag, ...]:
+    """Return the tags of a batch. Raises ProgramError."""
+    tags = tuple(given) if isinstance(given, Iterable) else ()
+    if not all(isinstance(tag, Tag) for tag in tags) or (events and not tags):
+        raise ProgramError(program=OF, problem=f"tags are {reprlib.repr(given)}; expected a list of Tag")
+    return tags
+
+
+def _codes(codes: Int64s) -> Codes:
     """Return codes in 32 bits. One beyond them stays beyond all tags."""
-    codes = np.asarray(given)
     if codes.dtype.itemsize > np.dtype(np.int32).itemsize:
         codes = codes.clip(-1, np.iinfo(np.int32).max)
     return codes.astype(np.int32, copy=False)

@@ -212,7 +212,8 @@ class ColumnEmit:
         self._count += 1
 
     def column(self, values: Column) -> None:
-        """Take a column of outputs."""
+        """Take a column of outputs. Raises ProgramError for what is none."""
+        values = columns.from_user(values, "emit.column")
         count = columns.length(values)
         if count:
             self._pieces.append(list(values) if type(values) is list else values)
@@ -250,6 +251,7 @@ class BatchEmitter:
 
     def __call__(self, values: Column, rows: columns.Indices | None = None) -> None:
         """Take a column of outputs: see `OutputBatch.of_rows`. Raises ProgramError."""
+        values = columns.from_user(values, "update_batch")
         if not columns.length(values):
             return
         self._outputs.append(OutputBatch.of_rows(self._batch, values, rows))

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dgs import codec
 from dgs.errors import CodecError
-from dgs.model.columns import Column, to_list
+from dgs.model.columns import Column, from_user, to_list
 from dgs.model.events import Codes, Int64s
 from dgs.model.tags import Tag
 
@@ -81,12 +81,12 @@ def from_arrow(field: pa.Field, array: pa.Array) -> Column:
 
 
 def row_table(columns: Mapping[str, Column] | pa.Table | pa.RecordBatch) -> pa.Table:
-    """Return rows (named columns or an Arrow table) as a table of one chunk."""
+    """Return rows (named columns or an Arrow table) as a table of one chunk. Raises ProgramError for what is no column."""
     if isinstance(columns, pa.RecordBatch):
         return pa.Table.from_batches([columns])
     if isinstance(columns, pa.Table):
         return columns.combine_chunks()
-    pairs = [to_arrow(name, column) for name, column in columns.items()]
+    pairs = [to_arrow(name, column) for name, column in from_user(dict(columns), "rows of a log").items()]
     return pa.Table.from_arrays(
         [array for _, array in pairs], schema=pa.schema([field for field, _ in pairs])
     )

@@ -47,6 +47,16 @@ def test_ls_lists_the_checkpoints_of_a_run_or_of_a_directory(saved, dgs):
     assert told["checkpoints"][-1]["events"] == 209
 
 
+def test_checkpoints_are_found_in_a_run_whose_record_is_lost(project, dgs):
+    write_project(project, count=100, plan=PLAN + "checkpoint: {every: 50ms}\n")
+    assert dgs("run plan.yaml --run-dir there").code == 0
+    told = dgs("checkpoint ls there").out
+    assert "committed" in told
+    (project / "there" / "run.json").unlink()
+    assert dgs("checkpoint ls there").out == told
+    assert dgs("checkpoint verify there").code == 0
+
+
 def test_show_lists_positions_and_files(saved, dgs):
     first = int(states(saved)[0].stem[6:])
     told = json.loads(dgs(f"checkpoint show there --epoch {first} --json").out)

@@ -1,13 +1,20 @@
 """Batches of events: columns that behave like the list of their events."""
 
+from array import array
+from collections import deque
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgs.errors import ProgramError
+from dgs.model.columns import to_list
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
+from dgs.model.outputs import BatchEmitter, ColumnEmit
 from dgs.model.tags import Tag
+from dgs.workers.event_log.event_tables import row_table
 
 TAGS = [Tag("a", 1), Tag("a", 2), Tag("b")]
 
@@ -51,6 +58,86 @@ def test_cut_and_take_choose_events(batch, data):
     chosen = sorted(data.draw(st.sets(st.integers(0, len(batch) - 1)))) if len(batch) else []
     taken = batch.take(np.array(chosen, dtype=np.intp))
     assert rows_of(taken) == [rows_of(batch)[row] for row in chosen]
+
+
+SEQUENCES = [
+    range(1, 4),
+    (1, 2, 3),
+    deque([1, 2, 3]),
+    array("q", [1, 2, 3]),
+    memoryview(array("q", [1, 2, 3])),
+]
+
+
+def one_kind(payload=None, **given):
+    return EventBatch.of("s", **{"rank": 0, "tags": TAGS[:1], "ts": [1, 2, 3], "payload": payload, **given})
+
+
+def emitted(values):
+    emit = ColumnEmit()
+    emit.column(values)
+    return to_list(emit.joined())
+
+
+def emitted_at_once(values):
+    found = []
+    BatchEmitter(one_kind(), found)(values)
+    return found[0].to_list()
+
+
+def logged(values):
+    return row_table({"ts": [1, 2, 3], "n": values})["n"].to_pylist()
+
+
+TAKING = [
+    lambda values: [event.payload for event in one_kind(values).events()],
+    lambda values: to_list(one_kind(values).cut(0, 3).take(np.arange(3)).payload),
+    emitted,
+    emitted_at_once,
+    logged,
+]
+
+
+@pytest.mark.parametrize("values", SEQUENCES, ids=lambda values: type(values).__name__)
+@pytest.mark.parametrize("taken", TAKING)
+def test_any_sequence_is_a_column(taken, values):
+    assert taken(values) == [1, 2, 3]
+    assert taken({"n": values}) == [{"n": n} for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("taken", TAKING)
+@pytest.mark.parametrize(
+    "values",
+    ["abc", b"abc", {1, 2, 3}, 5, np.array(5), iter([1, 2, 3]), {"n": 1}, {"n": [1, 2, 3], "m": [1]}],
+)
+def test_what_is_no_column_is_refused_where_it_is_given(taken, values):
+    with pytest.raises(ProgramError, match=r"is no column|differ in length"):
+        taken(values)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ts": [1.5, 2.5, 3.5]},
+        {"ts": ["1", "2", "3"]},
+        {"ts": None},
+        {"ts": [1, 2, 2**70]},
+        {"ts": [[1, 2, 3]]},
+        {"ts": np.ma.array([1, 2, 3], mask=[0, 1, 0])},
+        {"ts": np.array(["2026-01-01"] * 3, "M8[D]")},
+        {"seq": [0, 1]},
+        {"codes": [0]},
+        {"codes": "aaa"},
+        {"codes": [0, 0.5, 0]},
+        {"payload": [1]},
+        {"tags": ["a"]},
+        {"tags": []},
+        {"tags": Tag("a")},
+    ],
+)
+def test_a_batch_that_could_not_be_read_is_refused_as_it_is_made(wrong):
+    with pytest.raises(ProgramError, match=r"EventBatch\.of"):
+        one_kind(**wrong)
 
 
 @given(batches(), st.integers(-1, 11), st.integers(0, 2), st.integers(0, 32))

@@ -445,6 +445,15 @@ def test_a_table_that_was_damaged_before_a_commit_is_published_is_refused(tmp_pa
     assert caught.value.code == "DGS612"
 
 
+@EACH_LAKE
+def test_a_new_run_refuses_a_table_that_cannot_be_read(tmp_path, kind):
+    Project(tmp_path, sink(kind), checkpoint=STOPPING).run()
+    _newest_log(tmp_path / "lake", kind).write_text("{")
+    with pytest.raises(DgsError) as caught:
+        lake_sink(kind, {"path": "lake"}, tmp_path).check_free()
+    assert (caught.value.code, caught.value.exit_code) == ("DGS312", 3)
+
+
 def locked_database():
     error = sqlite3.OperationalError("database is locked")
     error.sqlite_errorcode = sqlite3.SQLITE_BUSY

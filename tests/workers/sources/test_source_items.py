@@ -1,6 +1,7 @@
 """Events from Python: items of memory sources and of generators."""
 
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -195,12 +196,12 @@ def test_generator_that_is_no_function_is_refused_at_once(tmp_path, generators, 
         ({"payload": [1, 2, 3, 4]}, "4 payloads"),
         ({"payload": {"a": np.arange(3), "b": np.arange(1)}}, "1 payloads"),
         ({"payload": 5}, "1 payloads"),
-        ({"codes": [0, 1]}, "2 codes"),
+        ({"codes": np.array([0, 1], np.int32)}, "2 codes"),
     ],
 )
 def test_a_batch_whose_parts_differ_in_length_is_refused(parts, counted):
     """Machine code would read what is behind them."""
-    batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3], **parts)
+    batch = replace(EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3]), **parts)
     with pytest.raises(MalformedRowError, match=f"an EventBatch of 3 events with {counted}"):
         events(stream(), [batch])
 

@@ -84,6 +84,14 @@ class LakeSink(Sink):
 
     def check_free(self) -> None:
         """Check that a new run may write. Raises OccupiedOutputError, OutputsThereError or OthersOutputsError."""
+        try:
+            self._check_free()
+        except OutputUnwritableError as error:
+            if not is_damage(error):
+                raise
+            raise OccupiedOutputError(path=self._directory, names=error.problem) from error
+
+    def _check_free(self) -> None:
         mode = self._config.mode
         only = self._table("")
         if self._config.by is None and mode != "append" and not only.is_there():

@@ -128,9 +128,7 @@ class ItemsReader:
         raise self._malformed(0, problem)
 
     def _no_columns(self, item: dict[Any, Any]) -> str:
-        from dgs.frames.tables import is_column
-
-        name, value = next(one for one in item.items() if not is_column(one[1]))
+        name, value = next(one for one in item.items() if not columns.is_column(one[1]))
         return (
             f"{self._where} holds a dictionary whose {name!r} is {reprlib.repr(value)}, which is no column: a dictionary has "
             "a list or an array for each column; a single event is a tuple (tag, ts, payload)"
