@@ -75,7 +75,7 @@ def init(
 def written_to(place: Path, template: str) -> list[str]:
     """Write the files of a template, or none; return their names.
 
-    Raises FilesThereError if one is there, OutputUnwritableError with the one that cannot be written.
+    Raises FilesThereError if one of the files exists, OutputUnwritableError if one cannot be written.
     """
     found = dict(sorted(_files(files("dgs") / "templates" / template)))
     if there := [name for name in found if (place / name).exists()]:

@@ -59,7 +59,7 @@ def directory_mode() -> int:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file as `open(..., opener=opener)` asks for; one that is made has our mode, whatever the mask of the process."""
+    """Open a file, for `open(..., opener=opener)`. A new file has our mode and not that of the mask of the process."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         found = os.fstat(descriptor)
@@ -72,9 +72,9 @@ def opener(path: str, flags: int) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory with our mode. One that is there gets it if it is empty or of a run: else it is the user's, and keeps its own.
+    """Make a directory with our mode. An existing one gets that mode, too, if it is empty or belongs to a run; others are the user's.
 
-    Those above it are made as the process makes any. Raises OSError, ForeignDirectoryError.
+    Its parents are made with the mode of the process. Raises OSError, ForeignDirectoryError.
     """
     refuse_foreign(path)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

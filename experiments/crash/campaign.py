@@ -24,7 +24,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Lines
 
-from experiments.crash.jobs import expected, in_table, ledger, written
+from experiments.crash.jobs import expected, ledger
 from experiments.crash.killing import HOSTS, times_told
 from experiments.crash.prey import ATTACKS, EVERY, STOPS, Judged, Prey
 
@@ -46,10 +46,7 @@ def judged(place: Path, seed: int, *, attacks: int, events: int) -> Judged:
         if not prey.goes_on():
             break
     prey.end()
-    wanted = expected(plan)
-    for made in (written(place / "out"), in_table(place / "out.db")):
-        found.lost += (wanted - made).total()
-        found.repeated += (made - wanted).total()
+    prey.compare(expected(plan))
     found.leaked = sum(value.encode() in file.read_bytes() for file in place.rglob("*") if file.is_file())
     return found
 

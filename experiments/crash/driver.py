@@ -1,4 +1,4 @@
-"""`python -m experiments.crash.driver PLAN DIRECTORY [--resume]`: run a plan file and log its notices with their times.
+"""`python -m experiments.crash.driver PLAN DIRECTORY`: run a plan file and log its notices with their times.
 
 Every line of `story.jsonl` in the directory is a notice to the caller with its time; the last line holds the figures of the run.
 """
@@ -19,8 +19,8 @@ from dgs.workers.runtime.job import Caller
 STORY = "story.jsonl"
 
 
-def main(plan: str, directory: str, *, resumes: bool) -> None:
-    """Run or resume the plan file."""
+def main(plan: str, directory: str) -> None:
+    """Run the plan file."""
     where = Path(directory)
 
     def tell(**what: Any) -> None:
@@ -28,11 +28,11 @@ def main(plan: str, directory: str, *, resumes: bool) -> None:
             story.write(json.dumps({"time": time.time(), **what}) + "\n")
 
     job = Launch(prepare(from_file(plan, {}))).job
-    job = replace(job, checkpoint_dir=where / "checkpoints", output_dir=where, resumes=resumes)
+    job = replace(job, checkpoint_dir=where / "checkpoints", output_dir=where)
     result = run_job(job, Caller(notify=lambda text: tell(told=text)))
     figures = asdict(result.figures)
     tell(figures={name: figures[name] for name in ("seconds", "restarts", "checkpoints", "events")})
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], resumes="--resume" in sys.argv)
+    main(sys.argv[1], sys.argv[2])

@@ -1,4 +1,4 @@
-"""Kills of hosts and drivers of a run at random moments, with recovery times from the record of its checkpoints.
+"""Kills of hosts of a run at random moments, with recovery times from the record of its checkpoints.
 
 A kill is *noticed* when the caller gets a notice. The run has *recovered* at the first commit of a generation that began after the
 kill; if it was killed again before, there is no such time.
@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,21 +20,17 @@ from typing import Any
 
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from experiments.crash.driver import STORY
-from experiments.crash.processes import family, hosts_of, is_any_alive
+from experiments.crash.processes import hosts_of
 
 HOSTS = 2
 LOOK_SECONDS = 0.01
-GONE_SECONDS = 20.0
 LONGEST_RUN = 300.0
 """Seconds after which an unfinished run is a failure."""
 
 
 @dataclass
 class Kill:
-    """A kill, in seconds since 1970. `whom`: host or driver. `noticed`, `recovered`: seconds after it, None if never seen.
-
-    For a driver, `noticed` is the time until the last process it had started was gone.
-    """
+    """A kill, in seconds since 1970. `whom`: host, driver or all. `noticed`, `recovered`: seconds after it, None if never seen."""
 
     whom: str
     at: float
@@ -46,28 +41,11 @@ class Kill:
 
 @dataclass
 class Outcome:
-    """The outcome of a run: its kills, and the numbers of lost and repeated outputs."""
+    """The outcome of a run: its kills, restarts and seconds."""
 
     kills: list[Kill] = field(default_factory=list)
     restarts: int = 0
     seconds: float = 0.0
-    lost: int = 0
-    repeated: int = 0
-
-    def plus(self, other: Outcome) -> Outcome:
-        """Return the sum of both outcomes."""
-        return Outcome(
-            self.kills + other.kills,
-            self.restarts + other.restarts,
-            self.seconds + other.seconds,
-            self.lost + other.lost,
-            self.repeated + other.repeated,
-        )
-
-    def compare(self, wanted: Counter[str], found: Counter[str]) -> None:
-        """Count the lost and the repeated among the outputs found."""
-        self.lost += (wanted - found).total()
-        self.repeated += (found - wanted).total()
 
 
 class Watched:
@@ -101,18 +79,11 @@ class Victim(Watched):
 
     def __init__(self, plan: Path, directory: Path) -> None:
         super().__init__(directory / "checkpoints")
-        self._plan, self._directory = plan, directory
+        self._directory = directory
         directory.mkdir(parents=True)
-        self._start()
-
-    def _start(self, *flags: str) -> None:
-        command = [sys.executable, "-m", "experiments.crash.driver", str(self._plan), str(self._directory)]
-        with (self._directory / "driver.log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *flags], stdout=log, stderr=log)  # noqa: S603
-
-    def resume(self) -> None:
-        """Start another driver that resumes the run."""
-        self._start("--resume")
+        command = [sys.executable, "-m", "experiments.crash.driver", str(plan), str(directory)]
+        with (directory / "driver.log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
 
     @property
     def is_running(self) -> bool:
@@ -127,7 +98,7 @@ class Victim(Watched):
             time.sleep(LOOK_SECONDS)
 
     def story(self) -> list[dict[str, Any]]:
-        """Return the lines of the drivers' log."""
+        """Return the lines of the driver's log."""
         try:
             return [json.loads(line) for line in (self._directory / STORY).read_text().splitlines()]
         except FileNotFoundError:
@@ -157,31 +128,10 @@ def kill_hosts(
         victim.watch(dice.uniform(0.1, longest))
         hosts = hosts_of(victim.process.pid, HOSTS)
         if hosts and victim.is_running:
-            outcome.kills.append(_killed(dice.choice(hosts), "host", victim))
+            victim.look()
+            outcome.kills.append(Kill("host", time.time(), victim.generation))
+            os.kill(dice.choice(hosts), signal.SIGKILL)
     return outcome
-
-
-def kill_driver(victim: Victim, dice: random.Random, *, longest: float) -> Kill | None:
-    """Kill the driver at a random moment after its first generation has begun, and start another one at once."""
-    before = len(victim.commits)
-    victim.watch(LONGEST_RUN, lambda: len(victim.commits) > before)
-    victim.watch(dice.uniform(0.0, longest))
-    if not victim.is_running:
-        return None
-    others = family(victim.process.pid)
-    kill = _killed(victim.process.pid, "driver", victim)
-    victim.process.wait()
-    victim.resume()
-    victim.watch(GONE_SECONDS, lambda: not is_any_alive(others))
-    kill.noticed = None if is_any_alive(others) else time.time() - kill.at
-    return kill
-
-
-def _killed(process: int, whom: str, victim: Victim) -> Kill:
-    victim.look()
-    kill = Kill(whom, time.time(), victim.generation)
-    os.kill(process, signal.SIGKILL)
-    return kill
 
 
 def finish(victim: Victim, outcome: Outcome) -> Outcome:
@@ -199,8 +149,7 @@ def finish(victim: Victim, outcome: Outcome) -> Outcome:
     outcome.seconds += sum(one["figures"]["seconds"] for one in story if "figures" in one)
     for kill, later in zip(outcome.kills, [*outcome.kills[1:], None], strict=True):
         end = later.at if later is not None else float("inf")
-        if kill.whom == "host":
-            kill.noticed = next((time - kill.at for time in told if kill.at <= time < end), None)
+        kill.noticed = next((time - kill.at for time in told if kill.at <= time < end), None)
         kill.recovered = recovery(victim.commits, kill, end)
     return outcome
 

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from experiments.crash.jobs import in_table, written
 from experiments.crash.killing import HOSTS, LOOK_SECONDS, Kill, Watched, recovery
 from experiments.crash.processes import hosts_of
 
@@ -56,7 +57,7 @@ WAYS = {
     ),
     "local": ("--runtime", "local", "--optimizer", "random"),
 }
-"""The options of a resume, by name."""
+"""The options of a resume, by name. `local` is taken half as often as each of the others."""
 
 LONGEST_PAUSE = 3.0
 LONGEST_STOP = 60.0
@@ -87,9 +88,19 @@ class Judged:
 
 
 class Prey(Watched):
-    """A run of a plan file, in the directory `run` of a place."""
+    """A run of a plan file, in the directory `run` of a place. `flags`: options of its first driver. `ways`: those of a resume."""
 
-    def __init__(self, place: Path, plan: Path, dice: random.Random, judged: Judged) -> None:
+    def __init__(
+        self,
+        place: Path,
+        plan: Path,
+        dice: random.Random,
+        judged: Judged,
+        *,
+        flags: Sequence[str] = (),
+        ways: Mapping[str, Sequence[str]] = WAYS,
+    ) -> None:
+        self._flags, self._ways = flags, ways
         self._place, self._plan, self._dice, self._judged = place, plan, dice, judged
         self._run_dir = place / "run"
         super().__init__(self._run_dir / "checkpoints")
@@ -109,7 +120,7 @@ class Prey(Watched):
     def _begin(self) -> None:
         self._has_hosts = True
         shutil.rmtree(self._run_dir, ignore_errors=True)
-        self._start("run", str(self._plan), "--run-dir", str(self._run_dir))
+        self._start("run", str(self._plan), "--run-dir", str(self._run_dir), *self._flags)
 
     def _watch(self) -> None:
         while not self._is_over:
@@ -120,6 +131,12 @@ class Prey(Watched):
     def is_running(self) -> bool:
         """Whether the driver is running."""
         return self.process.poll() is None
+
+    def compare(self, wanted: Counter[str]) -> None:
+        """Count the outputs that are lost and repeated, in the JSON lines and in the table of SQLite."""
+        for made in (written(self._place / "out"), in_table(self._place / "out.db")):
+            self._judged.lost += (wanted - made).total()
+            self._judged.repeated += (made - wanted).total()
 
     def goes_on(self) -> bool:
         """Return whether the run is going on: under another plan, runtime or dealing if its driver has ended before the run."""
@@ -133,10 +150,10 @@ class Prey(Watched):
         if code == BUSY:
             time.sleep(1.0)
         if self._record.exists():
-            way = self._dice.choices(list(WAYS), [2, 2, 2, 2, 1])[0]
+            way = self._dice.choice([name for name in self._ways for _ in range(1 if name == "local" else 2)])
             self._judged.ways[way] += 1
             self._has_hosts = way != "local"
-            self._start("resume", str(self._run_dir), *WAYS[way])
+            self._start("resume", str(self._run_dir), *self._ways[way])
         else:
             self._begin()
         return True

@@ -8,27 +8,20 @@ is missing or there twice.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from experiments.crash.jobs import in_table, written
-from experiments.crash.killing import HOSTS, LOOK_SECONDS
-from experiments.crash.processes import family, hosts_of, is_any_alive
+from experiments.crash.campaign import table
+from experiments.crash.jobs import written
+from experiments.crash.prey import ON_RAY, Judged, Prey
 
 PLAN = Path(__file__).parent / "three_tables" / "plan.yaml"
 ANSWERS_EVERY = 1_000
@@ -38,97 +31,11 @@ PACE = 2_500
 PER_PLAN = 5
 """Kills of hosts under one plan."""
 
-LONGEST_PAUSE = 2.0
-LONGEST_WAIT = 120.0
-
-
-@dataclass
-class Judged:
-    """The kills of hosts, the changes of plans, and the answers that were lost or repeated."""
-
-    kills: int = 0
-    plans: int = 0
-    lost: int = 0
-    repeated: int = 0
-
-
-class Run:
-    """A run of the three tables in a directory, over all its drivers. `kills`: how many there are to be."""
-
-    def __init__(self, place: Path, dice: random.Random) -> None:
-        self._place, self._dice = place, dice
-        self._record = place / "run" / "checkpoints" / "record-a.dgs"
-        place.mkdir(parents=True)
-        sinks = f"[{{jsonl: {{path: {place}/out}}}}, {{sqlite: {{path: {place}/out.db}}}}]"
-        paces = {"customer": PACE / 40, "orders": PACE / 4, "lineitem": PACE}
-        settings = {f"streams.{name}.source.generator.pace": f"{pace}/s" for name, pace in paces.items()}
-        settings |= {"sinks": sinks, "checkpoint.every": "200ms"}
-        settings |= {"runtime.restarts.max": 1000, "runtime.restarts.backoff": "1ms"}
-        settings["streams.answers.source.generator.args"] = f"{{every: {ANSWERS_EVERY}}}"
-        flags = [one for name, value in settings.items() for one in ("--set", f"{name}={value}")]
-        ray = ("--runtime", "ray", "--hosts", str(HOSTS), "--optimizer", "greedy")
-        self._start("run", str(PLAN), "--run-dir", str(place / "run"), *ray, *flags)
-
-    def _start(self, *arguments: str) -> None:
-        with (self._place / "log").open("ab") as log:
-            command = [sys.executable, "-m", "dgs", *arguments]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
-
-    def kill_host(self) -> bool:
-        """Kill a host at a moment behind the next commit. False if the run has ended before."""
-        if not self._wait_until(lambda: bool(hosts_of(self._process.pid, HOSTS))):
-            return False
-        before = self._changed()
-        if not self._wait_until(lambda: self._changed() != before):
-            return False
-        time.sleep(self._dice.uniform(0, LONGEST_PAUSE))
-        hosts = hosts_of(self._process.pid, HOSTS)
-        if not hosts or self._process.poll() is not None:
-            return False
-        with suppress(ProcessLookupError):  # it has ended by itself
-            os.kill(self._dice.choice(hosts), signal.SIGKILL)
-        return True
-
-    def _wait_until(self, holds: Callable[[], bool]) -> bool:
-        """Wait until something holds. False if the run ends before."""
-        deadline = time.monotonic() + LONGEST_WAIT
-        while self._process.poll() is None and time.monotonic() < deadline:
-            if holds():
-                return True
-            time.sleep(LOOK_SECONDS)
-        return False
-
-    def _changed(self) -> int:
-        return self._record.stat().st_mtime_ns if self._record.exists() else 0
-
-    def move(self) -> None:
-        """Kill the driver, and resume under another plan when all its hosts are gone."""
-        others = family(self._process.pid)
-        self._process.kill()
-        self._process.wait()
-        deadline = time.monotonic() + LONGEST_WAIT
-        while is_any_alive(others) and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
-        seed = self._dice.randrange(1000)
-        plan = (
-            "--optimizer",
-            "random",
-            "--set",
-            f"optimizer.seed={seed}",
-            "--set",
-            "streams.lineitem.split=2",
-        )
-        self._start("resume", str(self._place / "run"), *plan)
-
-    def end(self) -> None:
-        """Wait for the end. Raises SystemExit if the run fails or does not end."""
-        try:
-            code = self._process.wait(LONGEST_WAIT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
-        if code:
-            raise SystemExit(f"the run ended with {code}: see {self._place}/log")
+WAYS = {
+    "random": (*ON_RAY, "random"),
+    "random, split": (*ON_RAY, "random", "--set", "streams.lineitem.split=2"),
+}
+"""The options of a resume, by name."""
 
 
 def expected(place: Path) -> Counter[str]:
@@ -143,23 +50,40 @@ def expected(place: Path) -> Counter[str]:
     return written(place / "whole")
 
 
+def flags(place: Path) -> list[str]:
+    """Return the options of a run that lasts for some kills, with its sinks in `place`."""
+    paces = {"customer": PACE / 40, "orders": PACE / 4, "lineitem": PACE}
+    settings = {f"streams.{name}.source.generator.pace": f"{pace}/s" for name, pace in paces.items()}
+    settings |= {"sinks": f"[{{jsonl: {{path: {place}/out}}}}, {{sqlite: {{path: {place}/out.db}}}}]"}
+    settings |= {
+        "checkpoint.every": "200ms",
+        "runtime.restarts.max": "1000",
+        "runtime.restarts.backoff": "1ms",
+    }
+    settings["streams.answers.source.generator.args"] = f"{{every: {ANSWERS_EVERY}}}"
+    return [
+        *ON_RAY,
+        "greedy",
+        *(one for name, value in settings.items() for one in ("--set", f"{name}={value}")),
+    ]
+
+
 def killed(place: Path, kills: int, seed: int) -> Judged:
     """Kill hosts of run after run until there are enough kills, and judge the answers of each."""
-    dice, judged, wanted = random.Random(seed), Judged(), expected(place)
+    dice, judged, wanted = random.Random(seed), Judged(seed), expected(place)
     for number in count():
-        if judged.kills == kills:
+        if judged.attacks["host"] >= kills:
             break
         here = place / f"run-{number}"
-        run = Run(here, dice)
-        while judged.kills < kills and run.kill_host():
-            judged.kills += 1
-            if judged.kills % PER_PLAN == 0 or judged.kills == kills:
-                judged.plans += 1
-                run.move()
-        run.end()
-        for found in (written(here / "out"), in_table(here / "out.db")):
-            judged.lost += (wanted - found).total()
-            judged.repeated += (found - wanted).total()
+        here.mkdir()
+        prey = Prey(here, PLAN, dice, judged, flags=flags(here), ways=WAYS)
+        while judged.attacks["host"] < kills and prey.goes_on():
+            prey.wait_for_a_moment("host")
+            prey.attack("host")
+            if judged.attacks["host"] % PER_PLAN == 0:
+                prey.attack("driver")
+        prey.end()
+        prey.compare(wanted)
     return judged
 
 
@@ -171,8 +95,8 @@ def main(
     """Kill, resume, compare."""
     place = Path(tempfile.mkdtemp(prefix="kills-"))
     judged = killed(place, kills, seed)
-    print(judged)
-    if judged.lost or judged.repeated:
+    Console().print(table([judged]))
+    if judged.lost or judged.repeated or judged.wrong:
         raise typer.Exit(1)  # its directory is kept, for inspection
     shutil.rmtree(place)
 

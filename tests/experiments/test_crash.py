@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import random
+import sqlite3
 from collections import Counter
 
 import pytest
 
-from experiments.crash.__main__ import crashes
 from experiments.crash.campaign import judged
 from experiments.crash.jobs import expected, in_files
-from experiments.crash.killing import Kill, Outcome, recovery
+from experiments.crash.killing import Kill, recovery
+from experiments.crash.prey import Judged, Prey
 
 
-def test_outcome_counts_what_is_lost_and_what_is_repeated():
-    outcome = Outcome()
-    outcome.compare(Counter("aabc"), Counter("abbc"))
-    outcome.compare(Counter("abc"), Counter("abcd"))
-    assert (outcome.lost, outcome.repeated) == (1, 2)
+def test_outputs_that_are_lost_and_repeated_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(Prey, "__init__", lambda *_: None)
+    prey = Prey()
+    prey._place, prey._judged = tmp_path, Judged(0)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.jsonl").write_text("1\n2\n2\n")
+    sqlite3.connect(tmp_path / "out.db").execute("CREATE TABLE outputs (value)")
+    prey.compare(Counter("12233"))
+    assert (prey._judged.lost, prey._judged.repeated) == (2 + 5, 0)
+    prey.compare(Counter("2"))
+    assert (prey._judged.lost, prey._judged.repeated) == (2 + 5 + 1, 2)
 
 
 def test_recovery_is_the_first_commit_of_a_later_generation_not_its_beginning():
@@ -30,15 +36,6 @@ def test_expected_outputs_are_every_value_and_every_window(tmp_path):
     outputs = expected(in_files(tmp_path / "input", events=100, program="Ledger", args={"pause": 0.01}))
     assert outputs.total() == 4 * 100 + 2
     assert max(outputs.values()) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.ray
-def test_killed_hosts_and_drivers_lose_nothing_and_repeat_nothing(tmp_path):
-    outcomes = dict(crashes(tmp_path, 3, 1, 1_000, random.Random(1)))
-    assert sum(len(outcome.kills) for outcome in outcomes.values()) == 4
-    assert [(outcome.lost, outcome.repeated) for outcome in outcomes.values()] == [(0, 0), (0, 0)]
-    assert all(kill.noticed is not None and kill.noticed < 5 for kill in outcomes["hosts"].kills)
 
 
 @pytest.mark.slow

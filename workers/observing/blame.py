@@ -59,7 +59,7 @@ def blame(figures: RunFigures, *, after: float = 0.0) -> Blame | None:
 
 
 def _chain(first: str, waits: Mapping[str, Wait]) -> tuple[str, ...]:
-    """Return the workers from one that waits to the last one that waits for another, or for a stream."""
+    """Return a chain of workers, each of which waits for the next. The last one waits for a stream, or for no worker that waits."""
     chain = [first]
     while (wait := waits[chain[-1]]).kind != "stream" and wait.on in waits and wait.on not in chain:
         chain.append(wait.on)

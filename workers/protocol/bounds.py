@@ -34,11 +34,10 @@ from typing import NamedTuple
 class Bounds:
     """The bounds of the workers and hosts of a run.
 
-    In flight, at a worker with children, without preparation: `first_in_flight` synchronisations before anything is known,
-    `least_in_flight` at least, `growth` times as many after a round that was fast, for at most `seconds_in_flight` once it is known
-    how long others took;
-    `most_requests` of the parent are passed on at once where the subtree accumulates; `most_windows`, partial states that one answer
-    of a leaf carries at most.
+    Synchronisations in flight of a worker with children, without preparation: `first_in_flight` at the beginning, `least_in_flight` at
+    least. After a fast round `growth` times as many are allowed, up to the number that takes `seconds_in_flight` by earlier rounds.
+    `most_requests`: requests of the parent that are passed on at once where the subtree accumulates. `most_windows`: partial states in
+    one answer of a leaf.
 
     Folding: a leaf folds for `seconds_at_once`, and looks at the clock after `least_piece` events, and then after as many as take
     `seconds_in_flight`, but at most `piece_growth` times as many as before; up to `few_events` are folded one by one even
@@ -110,8 +109,8 @@ class Window:
 
     A round is what a worker announces at once for its own events. It takes until the last of it is complete, counted from when it was
     announced, or, if it was prepared, from when the children were asked to prepare. Requests of a parent are in flight, too, but teach
-    nothing. `most`: the number of synchronisations that may be in flight. `reach`: how far their events may be ahead in event time,
-    since in a stream whose events suddenly become rare, as many as before would take for ever.
+    nothing. `most`: the number of synchronisations that may be in flight. `reach`: how far their events may be ahead in event time. It
+    matters when the events of a stream become rare: as many as before could then take very long.
     """
 
     def __init__(self, clock: Clock, bounds: Bounds = BOUNDS) -> None:

@@ -102,7 +102,7 @@ class PipelineSource:
         """Note that events below `base` are not needed. Call this before the first read; the caller drops those that still come.
 
         They come if that is cheap, or if the fate of later rows depends on them, as it does unless `on_disorder` is `error`. The
-        row before that of `base` always comes if the source must know how far it has come.
+        row before `base` always comes if the source needs it to find its place.
         """
         own = within(base, self._order.rank)
         self._base = own

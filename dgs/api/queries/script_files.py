@@ -1,4 +1,4 @@
-"""The files of scripts: those of Pig Latin and MRQL that are read, as tables with the numbers of their rows, and those that Pig stores."""
+"""The files of Pig Latin and MRQL: those that scripts read, as tables with the numbers of their rows, and those that Pig stores."""
 
 from __future__ import annotations
 

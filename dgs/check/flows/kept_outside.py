@@ -1,7 +1,7 @@
 """Containers that the functions of a flow keep outside of its state: dictionaries, lists and sets of classes, objects, closures and modules.
 
-A law that runs a step twice puts them back in between. So what a step remembers cannot hide that it depends on the order of its items,
-while a store of results that would come out the same again does no harm.
+A law that runs a step twice puts them back in between. So a step that remembers earlier items, and depends on their order, is found. A
+cache of results that would be the same again does no harm.
 
 >>> numbers = {}
 >>> kept = KeptOutside([lambda key: numbers.setdefault(key, len(numbers))])

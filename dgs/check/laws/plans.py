@@ -1,6 +1,6 @@
-"""The law of plans: what comes after independent events does not show how a plan dealt them out and ordered them.
+"""The law of plans: outputs after independent events do not depend on how a plan deals and orders these events.
 
-C1 to C3 compare states by `==`, under which dictionaries have no order and 1 is True. This law compares what states do.
+C1 to C3 compare states by `==`, for which dictionaries have no order and 1 equals True. This law compares the outputs of later events.
 """
 
 from __future__ import annotations

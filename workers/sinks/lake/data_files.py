@@ -1,4 +1,4 @@
-"""The Parquet files that a host writes for an epoch of a lake table. They are invisible until the table is told of them.
+"""The Parquet files that a host writes for an epoch of a lake table. Readers do not see them before a transaction of the table names them.
 
 A file has one set of columns. Outputs with other columns begin another file.
 """

@@ -1,7 +1,7 @@
-"""The connections of a port: who has shown the token, who has been quiet for too long, and who has to go for a newcomer.
+"""The connections of a port: which have shown the token, which have been quiet for too long, and which one a full port closes.
 
-A full port closes the connection that has been quiet for longest, one without the token before one with it. So connections that
-nobody uses keep nobody out, and a stranger keeps out only strangers. There is no clock in here, and no socket.
+A full port closes the connection that has been quiet for longest; connections without the token go before those with it. So unused
+connections do not fill a port, and peers without the token take no place from peers with it. This module has no clock and no socket.
 
 >>> clock = [0.0]
 >>> table = Connections(most=2, per_peer=2, idle=60.0, needs_token=True, clock=lambda: clock[0])

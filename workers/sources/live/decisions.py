@@ -1,12 +1,12 @@
 """Decisions: where the heartbeats of a live stream came between its rows, on disk before they act, and replayed from there.
 
-A heartbeat decides which later rows are too late. One by the clock of the machine would come elsewhere after a crash, and other rows
-would be too late than before it. So the host that has the first split of a stream decides, and writes down each heartbeat with the
+A heartbeat decides which later rows are too late. After a crash, a heartbeat by the clock of the machine would come at another row, and
+other rows would be too late. So the host that has the first split of a stream decides, and writes down each heartbeat with the
 row it comes before; a resumed run, other hosts and `--verify` put the same ones before the same rows.
 
-Where the rows that have passed without a heartbeat cannot be told from the event log, they are written down, too (`notes_rows`): of a
-stream that several hosts read, since the others may not pass a row before it is known that no heartbeat comes before it, and of
-a source of the user's, which after a crash may be quiet at a row where it was not quiet before.
+Rows that passed without a heartbeat are written down, too, where the event log does not show them (`notes_rows`). One such place is a
+stream that several hosts read: the others may pass a row only when no heartbeat can come before it. Another is a user's source: after a
+crash it may be quiet at another row than before.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "clicks" / HEARTBEATS

@@ -1,4 +1,4 @@
-"""Input files: a path or a glob, relative to the plan file; `.gz` is opened as what it holds, and text comes as UTF-8.
+"""Input files: a path or a glob, relative to the plan file; `.gz` is decompressed, and text of any encoding comes as UTF-8.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
