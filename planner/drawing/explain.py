@@ -39,7 +39,7 @@ from dgs.model.dependence import Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
-from dgs.planner.drawing.text import some, tag_text
+from dgs.planner.drawing.labels import some, tag_text
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.topology import Topology, by_kind, kind_rates
 

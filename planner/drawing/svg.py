@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from dgs.planner.drawing.text import lines
+from dgs.planner.drawing.labels import lines
 from dgs.planner.plan import Plan, PlanNode
 
 CHARACTER, LINE, PADDING, GAP, DROP = 6.7, 16, 8, 18, 36

@@ -18,8 +18,8 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag, kind
 from dgs.planner.drawing.dependence_graph import dependence_dot, dependence_mermaid
 from dgs.planner.drawing.explain import as_explanation, explain
-from dgs.planner.drawing.svg import as_svg, tidy
-from dgs.planner.drawing.text import as_dot, as_mermaid, as_text
+from dgs.planner.drawing.svg import tidy
+from dgs.planner.drawing.text import as_dot, as_mermaid, as_svg, as_text
 from dgs.planner.optimizers.atoms import Atom
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
