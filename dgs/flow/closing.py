@@ -14,6 +14,7 @@ from typing import Any
 from dgs import codec
 from dgs.errors import InternalError
 from dgs.flow import steps
+from dgs.flow.batches import window_sums
 from dgs.flow.batches.block_bounds import Bound
 from dgs.flow.batches.item_bags import Bags
 from dgs.flow.batches.owned_states import lift_of, owned, result_of_kept
@@ -197,7 +198,7 @@ class AggregateCloser(_Joining):
 class WindowCloser(_Joining):
     """Gives the aggregate of the last panes. Its store: the queue of panes of each key; empty ones are kept for `idle="all"` only.
 
-    Sums of integers need no second stack: a pane that goes is taken off the sum of the young ones.
+    Sums and counts have a store of sums instead, until something comes that is no integer.
     """
 
     def __init__(self, step: steps.Aggregate, over: TimeWindow, period: int) -> None:
@@ -213,41 +214,53 @@ class WindowCloser(_Joining):
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Add the block's panes; give the windows that end here."""
-        panes, before = self._panes, block - self._size + 1
-        for key, part in parts[0].items():
-            queue = store.get(key)
-            if queue is None:
-                queue = store[key] = panes.empty()
-            if self._sums:
-                queue[1].append((block, part))
-                queue[2] += part
-            else:
-                panes.push(queue, block, part)
-        if (block + 1) % self.slide:
+        panes, before, result = self._panes, block - self._size + 1, self._result
+        ends_here = not (block + 1) % self.slide
+        if self._are_sums(parts[0], store):
+            window_sums.add(store, block, parts[0], keep_all=self._is_all)
+            if ends_here:
+                totals = window_sums.drop_before(store, before)
+                for key in canonical(totals):
+                    yield key, (totals[key] if result is None else result(totals[key])), end
             return
-        is_all, result, sums = self._is_all, self._result, self._sums
-        for key in canonical(store):
+        for key, part in parts[0].items():
+            if key not in store:
+                store[key] = panes.empty()
+            panes.push(store[key], block, part)
+        for key in canonical(store) if ends_here else ():
             queue = store[key]
-            old, young, total = queue
-            if old or not sums or type(total) is not int:
-                total = panes.slide(queue, before)
-            elif young and young[0][0] < before:
-                if young[-1][0] < before:
-                    total = queue[2] = 0
-                    young.clear()
-                else:
-                    total = queue[2] = _without(young, before, total)
-            if is_all or queue[0] or queue[1]:
+            total = panes.slide(queue, before)
+            if self._is_all or queue[0] or queue[1]:
                 yield key, (total if result is None else result(total)), end
             else:
                 del store[key]
 
+    def _are_sums(self, parts: Parts, store: Store) -> bool:
+        """Return whether a store and the parts of a block are sums of integers. A store of sums is one of queues from then on if they are not."""
+        if not self._sums or (store and not window_sums.holds(store)):
+            return False
+        is_exact = window_sums.are_integers(parts)
+        if store and not is_exact:
+            window_sums.to_queues(store)
+        return is_exact
 
-def _without(young: list[Any], before: int, total: int) -> int:
-    """Drop the panes of the blocks before one from a list whose sum is given; return the sum of the others."""
-    while young[0][0] < before:
-        total -= young.pop(0)[1]
-    return total
+    def keys_of(self, store: Store) -> Iterable[Any]:
+        """Return the keys of which a store has something."""
+        return store["totals"] if window_sums.holds(store) else store
+
+    def store_of(self, key: Any, store: Store) -> Store:
+        """Return the panes of a key."""
+        return window_sums.of_key(store, key) if window_sums.holds(store) else super().store_of(key, store)
+
+    def put_store(self, key: Any, own: Store, store: Store) -> None:
+        """Put back the panes of a key. If one of both stores is of queues, both are then."""
+        if window_sums.holds(store) and (not own or window_sums.holds(own)):
+            window_sums.put_key(store, key, own)
+            return
+        for one in (own, store) if store else ():
+            if window_sums.holds(one):
+                window_sums.to_queues(one)
+        super().put_store(key, own, store)
 
 
 class UnorderedCloser(_Joining):
