@@ -51,7 +51,8 @@ class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
 
     State: `parts` {(node, input): {block: {key: part}}}; `tail` {"next": block, "stores": {node: store}}, None in the identity; `span`:
-    first and last block so far (with `on(stream)`: least and greatest ts since the last marker). Only in states that have some:
+    first and last block so far (with `on(stream)`: least and greatest ts since the last marker, None if nothing is closed behind
+    the last one). Only in states that have some:
     `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if it is not plain; `idle`, as `keyed`:
     of folds, the keys without items since the last marker; `waiting` {block: {(node, key): [output]}}, what markers emitted before their
     tick; `forms` {(node, input): {block: {form: form}}}, of keys that are not plain; `taken`: the number of items so far, in flows with
@@ -90,6 +91,7 @@ class FlowProgram(Program[State, Any]):
         clock = graph.clock
         self._origin, self._period = (clock.origin, clock.ticks) if isinstance(clock, Every) else (0, 0)
         self._has_marks = isinstance(clock, On)
+        self._has_spans = not (self._has_marks and graph.end == "drop")
         monoids = {number: one.lifting for number, one in closers.items() if one.lifting is not None}
         in_columns = shape in ("free", "sum")
         self._columnar = (
@@ -263,6 +265,8 @@ class FlowProgram(Program[State, Any]):
     def _into_span(self, state: State, ts: int) -> int:
         """Note the time of an item; return its block."""
         block = (ts - self._origin) // self._period if self._period else 0
+        if not self._has_spans:
+            return block
         place = ts if self._has_marks else block
         span = state["span"]
         if span is None or not span[0] <= place <= span[1]:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dgs.flow.batches.columnar import Found
-from dgs.flow.batches.kept_parts import Span, State, join_parts
+from dgs.flow.batches.kept_parts import Place, Span, State, join_parts
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.model.events import EventBatch, Int64s
+from dgs.model.program import EmitBatch
 from dgs.monoids.contract import bounds
 
 
@@ -19,12 +20,13 @@ class WindowedFlow(SkippableFlow):
     def update_windows(self, batch: EventBatch, cuts: Int64s) -> list[State]:
         """Return the states of windows of items."""
         starts, stops = bounds(len(batch), cuts)
-        direct = self._columnar.totals(batch, cuts) if self._columnar and not self.bags else None
+        direct = self._totals(batch, cuts)
         if direct is not None:
             place, totals = direct
+            given = zip(totals, self._spans(batch, starts, stops), (starts < stops).tolist(), strict=True)
             return [
-                {"parts": {place: {0: {(): total}}} if span else {}, "tail": None, "span": span}
-                for total, span in zip(totals, self._spans(batch, starts, stops), strict=True)
+                {"parts": {place: {0: {(): total}}} if is_filled else {}, "tail": None, "span": span}
+                for total, span, is_filled in given
             ]
         found = self._windows_in_columns(batch, cuts)
         if found is None:
@@ -48,8 +50,24 @@ class WindowedFlow(SkippableFlow):
                     join_parts(states[window], place, closer, [(block, parts)], is_plain=is_plain)
         return states
 
+    def _items(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
+        direct = self._totals(batch, np.zeros(0, dtype=np.int64))
+        if direct is None:
+            return super()._items(state, batch, emit_batch)
+        place, (total,) = direct
+        for row in (0, -1):
+            self._into_span(state, int(batch.ts[row]))
+        join_parts(state, place, self.closers[place[0]], [(0, {(): total})], is_plain=True)
+        return state
+
+    def _totals(self, batch: EventBatch, cuts: Int64s) -> tuple[Place, list[Any]] | None:
+        """Return the node that keeps the items of a batch as they are, and what each window comes to; None if there is none."""
+        return self._columnar.totals(batch, cuts) if self._columnar and not self.bags else None
+
     def _spans(self, batch: EventBatch, starts: Int64s, stops: Int64s) -> list[Span | None]:
         """Return the span of each window, None for those without items."""
+        if not self._has_spans:
+            return [None] * len(starts)
         places = [batch.ts.take(rows, mode="clip") for rows in (starts, stops - 1)]
         if not self._has_marks:
             places = [(ts - self._origin) // self._period if self._period else ts * 0 for ts in places]
