@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -46,6 +47,9 @@ FINAL = MAX_TS - 2
 
 TICK = kind("tick")
 
+_class_of = lru_cache(maxsize=1 << 16)(key_class)
+"""The hash of a key. Equal keys have one hash."""
+
 
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
@@ -77,6 +81,7 @@ class FlowProgram(Program[State, Any]):
         self.closers, self.ordered, self._bound = closers, ordered, bound
         self.item: Kind = kind("item", key=range(classes)) if shape == "mixed" else kind("item")
         self.classes = classes
+        self._tags = [self.item(cls) for cls in range(classes)] if shape == "mixed" else []
         self.first_classes: dict[str, int] = {}
         self.has_markers = {number for number, one in ordered.items() if overrides(one, "on_marker")}
         self.idling = {
@@ -288,11 +293,10 @@ class FlowProgram(Program[State, Any]):
         def to(number: int, port: int, key: Any, value: Any) -> None:
             if type(key) not in PLAIN:
                 check_key(key)
-            cls = key_class(key) % self.classes
-            made.append((self.item(cls), (number, port, key, value)))
+            made.append((self._tags[_class_of(key) % self.classes], (number, port, key, value)))
 
         self.wiring.run(self.sources[stream], (), value, ts, to)
-        return made or [(self.item(self.first_classes.get(stream, 0)), None)]
+        return made or [(self._tags[self.first_classes.get(stream, 0)], None)]
 
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
         """Send the keys of a class where its items go, everything else where ticks go."""

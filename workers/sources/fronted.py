@@ -44,11 +44,12 @@ class Front:
         known: dict[Tag, int] = {}
         payloads: list[Any] = []
         values = [None] * len(piece) if piece.payload is None else columns.to_list(piece.payload)
-        for at, (ts, value) in enumerate(zip(piece.ts.tolist(), values, strict=True)):
-            made = self._made(ts, value, int(piece.seq[at]))
+        given = zip(piece.ts.tolist(), values, np.asarray(piece.seq).tolist(), strict=True)
+        for at, (ts, value, row) in enumerate(given):
+            made = self._made(ts, value, row)
             if len(made) > MOST:
                 problem = (
-                    f"R05 row {int(piece.seq[at])} of stream {self._stream!r} becomes {len(made):,} events, and {MOST:,} are possible: "
+                    f"R05 row {row} of stream {self._stream!r} becomes {len(made):,} events, and {MOST:,} are possible: "
                     "let a step in front join items, or cut the row into several"
                 )
                 raise ProgramError(program=self._program, problem=problem)

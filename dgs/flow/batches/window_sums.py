@@ -46,7 +46,9 @@ def add(store: Store, block: int, parts: dict[Any, int], *, keep_all: bool = Fal
 
 def drop_before(store: Store, block: int) -> dict[Any, int]:
     """Drop what the blocks before this one have, and the keys that are left out without it; return the totals."""
-    panes, totals, last = store.get("panes"), store.get("totals", {}), store.get("last")
+    panes: list[Any] = store.get("panes", [])
+    totals: dict[Any, int] = store.get("totals", {})
+    last: dict[Any, int] = store.get("last", {})
     while panes and panes[0][0] < block:
         number, parts = panes.pop(0)
         for key, part in parts.items():
