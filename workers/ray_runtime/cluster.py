@@ -48,7 +48,8 @@ SETTINGS = {"worker_niceness": 0, "prestart_worker_first_driver": False}
 starts a worker for each CPU at once, of which a run with one host needs one."""
 
 NOT_NEEDED = {"no_monitor": True, "include_log_monitor": False}
-"""Processes of Ray that have no use in a cluster of our own: one adds nodes to it, the other brings us what workers print."""
+"""Processes of Ray that have no use in a cluster of our own: one adds nodes to it, the other brings us what workers print. Without a
+dashboard Ray still starts a server for it, which sends statistics of usage, and waits for that."""
 
 
 def secure_environment() -> None:
@@ -230,16 +231,18 @@ def _own_handlers_kept() -> Iterator[None]:
 
 @contextmanager
 def _only_what_is_needed() -> Iterator[None]:
-    """Keep Ray from starting what is NOT_NEEDED, a fifth of the work of its start: `ray.init` has no parameters for it."""
-    from ray._private import parameter
+    """Keep Ray from starting what is NOT_NEEDED, a third of the work of its start: `ray.init` has no parameters for it."""
+    from ray._private import parameter, services
 
-    private: Any = parameter
-    theirs = private.RayParams
-    private.RayParams = partial(theirs, **NOT_NEEDED)
+    params: Any = parameter
+    servers: Any = services
+    theirs = params.RayParams, servers.start_api_server
+    params.RayParams = partial(theirs[0], **NOT_NEEDED)
+    servers.start_api_server = lambda *_args, **_options: ("", None)  # no address, no process
     try:
         yield
     finally:
-        private.RayParams = theirs
+        params.RayParams, servers.start_api_server = theirs
 
 
 @contextmanager
