@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from pathlib import Path
@@ -26,9 +27,13 @@ def prepare() -> Path | None:
     Raises JavaMissingError, MissingPackageError, SparkUnavailableError, SparkQueryError.
     """
     check_installed(SparkConfig())
+    import pyspark
+
     archive = class_archive.place() / class_archive.ARCHIVE
     private_files.make_directory(archive.parent)
     class_archive.remove_stale()
+    if "SPARK_HOME" not in os.environ:
+        class_archive.make_jars(archive.parent / "home", Path(pyspark.__file__).parent / class_archive.JARS)
     archive.unlink(missing_ok=True)  # Java would use it, and write none
     with tempfile.TemporaryDirectory(dir=archive.parent) as name:
         directory = Path(name)

@@ -4,7 +4,7 @@ Without one, Java reads, checks and links some 15,000 classes at each start. `dg
 and this PySpark. It counts only with the same class path, so Spark's home is beside it. Java itself ignores one that does not fit.
 
     ~/.cache/dgs/spark/KEY/classes.jsa       190 MB
-    ~/.cache/dgs/spark/KEY/home              links to the installed PySpark
+    ~/.cache/dgs/spark/KEY/home              links to the installed PySpark, and copies of three jars without files that cost time
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from pathlib import Path
+from zipfile import ZipFile
 
 from dgs.errors import DgsError
 from dgs.job import private_files
@@ -21,6 +23,16 @@ from dgs.spark_bridge.session.java import find_java
 ARCHIVE = "classes.jsa"
 WRITES = "-XX:ArchiveClassesAtExit="
 """The option with which Java writes an archive as it ends."""
+
+JARS = "jars"
+
+LEFT_OUT = {
+    "spark-mllib_": "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider",
+    "janino-": "META-INF/DUMMY.",
+    "commons-compiler-": "META-INF/DUMMY.",
+}
+"""Beginnings of names: of jars, and of the files that our copies of them leave out. The first one lets every session start Scala's
+reflection, for two functions of PySpark's ML. The others sign the compiler of queries, and an archive takes no signed classes."""
 
 
 def place() -> Path:
@@ -58,9 +70,35 @@ def prepared() -> Path | None:
 def remove_stale() -> None:
     """Remove the archives of this user whose PySpark is no longer installed."""
     for home in place().parent.glob("*/home"):
-        jars = home / "jars"
-        if jars.is_symlink() and not jars.exists() and home.parent.stat().st_uid == os.geteuid():
+        is_stale = any(link.is_symlink() and not link.exists() for link in (home / JARS, home / "bin"))
+        if is_stale and home.parent.stat().st_uid == os.geteuid():
             shutil.rmtree(home.parent, ignore_errors=True)
+
+
+def make_jars(home: Path, installed: Path) -> None:
+    """Make the folder of jars in a home, unless it is there: links to the installed ones, copies of those that have something LEFT_OUT."""
+    jars = home / JARS
+    if jars.is_dir() and not jars.is_symlink():
+        return
+    private_files.make_directory(home)
+    with tempfile.TemporaryDirectory(dir=home) as name:
+        draft = Path(name, JARS)
+        draft.mkdir()
+        for jar in installed.iterdir():
+            unwanted = [files for start, files in LEFT_OUT.items() if jar.name.startswith(start)]
+            if unwanted:
+                _copy_without(unwanted[0], jar, draft / jar.name)
+            else:
+                (draft / jar.name).symlink_to(jar)
+        jars.unlink(missing_ok=True)  # a link to all, of an earlier version
+        draft.rename(jars)
+
+
+def _copy_without(unwanted: str, jar: Path, copy: Path) -> None:
+    with ZipFile(jar) as source, ZipFile(copy, "w") as target:
+        for entry in source.infolist():
+            if not entry.filename.startswith(unwanted):
+                target.writestr(entry, source.read(entry))
 
 
 def option() -> str:

@@ -240,8 +240,9 @@ def home_of_links(master: str, work_dir: Path) -> dict[str, str]:
     home = (class_archive.prepared() or work_dir) / "home"
     try:
         make_directory(home)
-        for name in ("bin", "jars"):
-            _link(home / name, Path(pyspark.__file__).parent / name)
+        for name in ("bin", class_archive.JARS):
+            if not (home / name).is_dir() or (home / name).is_symlink():  # not our own folder of jars
+                _link(home / name, Path(pyspark.__file__).parent / name)
     except OSError:  # a file system without links: Spark finds its own home
         return {}
     return {"SPARK_HOME": str(home)}

@@ -1,5 +1,7 @@
 """The archive of Spark's classes: where it is, when it counts, and that Java takes classes from it."""
 
+from zipfile import ZipFile
+
 import pytest
 
 from dgs.job.schema import SparkConfig
@@ -40,9 +42,32 @@ def test_archives_of_removed_installations_go_and_others_stay(tmp_path):
         (folder / name / "home").mkdir(parents=True)
         (folder / name / "home" / "jars").symlink_to(installed)
         (folder / name / "classes.jsa").touch()
+    (folder / "with jars of its own" / "home" / "jars").mkdir(parents=True)
+    (folder / "with jars of its own" / "home" / "bin").symlink_to(tmp_path / "gone")
     (folder / "begun").mkdir()
     class_archive.remove_stale()
     assert sorted(path.name for path in folder.iterdir()) == ["begun", "kept"]
+
+
+def test_home_has_all_jars_and_copies_only_those_that_cost_time_without_what_does(tmp_path):
+    installed, work, place = tmp_path / "installed", tmp_path / "work", class_archive.place()
+    installed.mkdir()
+    service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
+    for jar in ("spark-mllib_2.13-4.3.0.jar", "spark-mllib-local_2.13-4.3.0.jar"):
+        with ZipFile(installed / jar, "w") as file:
+            for name in (service, "org/apache/spark/ml/Model.class"):
+                file.writestr(name, name)
+    place.mkdir(parents=True)
+    home_of_links("local[*]", work)
+    assert (place / "home" / "jars").is_symlink()
+    class_archive.make_jars(place / "home", installed)
+    home_of_links("local[*]", work)
+    jars = {path.name: path for path in (place / "home" / "jars").iterdir()}
+    assert sorted(jars) == sorted(path.name for path in installed.iterdir())
+    assert jars["spark-mllib-local_2.13-4.3.0.jar"].samefile(installed / "spark-mllib-local_2.13-4.3.0.jar")
+    with ZipFile(jars["spark-mllib_2.13-4.3.0.jar"]) as copy:
+        assert copy.namelist() == ["org/apache/spark/ml/Model.class"]
+        assert copy.read("org/apache/spark/ml/Model.class") == b"org/apache/spark/ml/Model.class"
 
 
 def test_session_without_java_has_no_archive(tmp_path, monkeypatch):
@@ -60,4 +85,7 @@ def test_second_session_takes_spark_from_the_archive(tmp_path):
     conf = {"spark.driver.extraJavaOptions": f"-Xlog:class+load:file={loaded}"}
     with session(SparkConfig(conf=conf), tmp_path / "work") as spark:
         assert spark.range(3).count() == 3
-    assert " org.apache.spark.SparkContext source: shared objects file (top)\n" in loaded.read_text()
+        assert spark.range(3).selectExpr("sum(id + 1) as n").first().n == 6
+    for name in ("org.apache.spark.SparkContext", "org.codehaus.janino.SimpleCompiler"):
+        assert f" {name} source: shared objects file (top)\n" in loaded.read_text()
+    assert " scala.reflect.runtime.package$ " not in loaded.read_text()
