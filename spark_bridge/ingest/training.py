@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,10 @@ def prepare() -> Path | None:
     private_files.make_directory(archive.parent)
     class_archive.remove_stale()
     if "SPARK_HOME" not in os.environ:
-        class_archive.make_jars(archive.parent / "home", Path(pyspark.__file__).parent / class_archive.JARS)
+        with suppress(OSError):  # a file system without links: then Spark has its own home
+            class_archive.make_jars(
+                archive.parent / "home", Path(pyspark.__file__).parent / class_archive.JARS
+            )
     archive.unlink(missing_ok=True)  # Java would use it, and write none
     with tempfile.TemporaryDirectory(dir=archive.parent) as name:
         directory = Path(name)
