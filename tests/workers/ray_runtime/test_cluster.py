@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dgs.errors import RayRefusedError, RayUnreachableError
@@ -23,6 +24,12 @@ def test_a_cluster_of_our_own_keeps_its_files_where_only_this_user_may_enter(ray
     assert private.name.startswith("dgs-ray-")
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert private.stat().st_uid == os.getuid()
+
+
+def test_a_cluster_of_our_own_has_no_server_that_sends_statistics_of_usage(ray_cluster):
+    started = [" ".join(process.cmdline()) for process in psutil.Process().children()]
+    assert any("gcs_server" in command for command in started)
+    assert not any("UsageStats" in command for command in started)
 
 
 def test_directories_of_killed_processes_are_removed_and_no_others(tmp_path, monkeypatch):
