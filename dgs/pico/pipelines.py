@@ -25,7 +25,7 @@ from dgs.pico.lowering import PicoFlow
 from dgs.pico.operators import Operator, Source, Unknown
 from dgs.pico.semantics import Meaning
 from dgs.pico.structures import structures
-from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, sources_of
+from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, drawn, sources_of
 
 if TYPE_CHECKING:
     from dgs.model.program import Program
@@ -45,6 +45,15 @@ class Pipeline:
     def __init__(self, term: Term, name: str = UNNAMED) -> None:
         self.term = term
         self.name = name
+
+    def __repr__(self) -> str:
+        """Return the pipeline as mistakes show it.
+
+        >>> from dgs.pico import flat_map, from_stream, new
+        >>> new(from_stream("lines")) | new(flat_map(str.split))
+        new(from_stream('lines')) | new(flat_map(split))
+        """
+        return drawn(self.term, {})[0]
 
     def __or__(self, other: Pipeline) -> Pipeline:
         """Give what this pipeline makes to another one."""

@@ -146,6 +146,13 @@ def test_a_stream_too_many_names_the_line_of_the_pipeline():
     assert mistake["place"].startswith("test_pipeline_mistakes.py:")
 
 
+def test_a_pipeline_in_the_place_of_an_operator_is_drawn():
+    wrong = pair(new(from_stream("a")), new(from_stream("b")), new(reduce(min)))
+    text = str(mistakes_of(wrong))
+    assert "new(reduce(min)): takes no such operator" in text
+    assert "object at 0x" not in text
+
+
 def test_right_pipelines_have_no_mistakes():
     windowed = new(from_lines("input.txt", structure="stream", window=tumbling(10)))
     for pipeline in (
