@@ -29,6 +29,7 @@ from typing import Any
 from dgs import codec
 from dgs.errors import CodecError
 from dgs.model.program import Program
+from dgs.model.user_code import code_objects
 
 Code = dict[str, dict[str, str]]
 """Digests by file, relative to the plan file, and by the name of a function, a method, a class or a global."""
@@ -235,7 +236,7 @@ class _Walk:
     def _mentioned(self, function: FunctionType) -> list[Any]:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         values = {name: _inside(cell) for name, cell in cells}
-        names = {name for code in _codes(function.__code__) for name in code.co_names}
+        names = {name for code in code_objects(function.__code__) for name in code.co_names}
         values |= {name: value for name, value in function.__globals__.items() if name in names}
         found = []
         for name in sorted(values):
@@ -258,20 +259,13 @@ def _inside(cell: Any) -> Any:
     return None
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)
-
-
 def _text_of(function: FunctionType) -> str:
     """Return the source of a function without comments and docstrings, or its compiled form if it has none, as a lambda."""
     with suppress(OSError, TypeError, SyntaxError, IndexError):
         [node] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
         if isinstance(node, _Def):
             return _plain(node)
-    codes = _codes(function.__code__)
+    codes = code_objects(function.__code__)
     return repr([(sys.version_info[:2], one.co_code, one.co_names, _constants(one)) for one in codes])
 
 

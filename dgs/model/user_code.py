@@ -20,6 +20,7 @@ import reprlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
 from dgs import codec
@@ -223,3 +224,11 @@ def _where(event: Event | None, row: int | None, worker: str | None) -> str:
     if worker is not None:
         parts.append(f"worker {worker}" if parts else f"in worker {worker}")
     return f" {', '.join(parts)}" if parts else ""
+
+
+def code_objects(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those inside it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from code_objects(inner)

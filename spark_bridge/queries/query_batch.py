@@ -20,7 +20,7 @@ from dgs.job.schema import SparkConfig
 from dgs.query.errors import QueryError
 from dgs.query.functions import FUNCTIONS, USER_FUNCTION, null_of_null
 from dgs.query.relation import UNTIL_LIMIT, Relation, Repeat, Script, Source, old
-from dgs.query.rewrite import Rules, rewritten
+from dgs.query.rewrite import rewritten
 from dgs.query.rewrite.shared_graph import Numbering, SharedGraph
 from dgs.query.scalar import Row
 from dgs.query.spark.spark_text import spark_text, spark_type, ticked
@@ -42,7 +42,6 @@ def answered(
     script: Script,
     tables: Mapping[str, pa.Table],
     *,
-    rules: tuple[Rules, ...] = (),
     config: SparkConfig,
     work_dir: Path,
 ) -> dict[str, list[Row]]:
@@ -50,7 +49,7 @@ def answered(
 
     Raises QueryError Q501 for what Spark lacks, Q701 and Q704 for data; what `session` raises; SparkQueryError.
     """
-    found = rewritten(script, rules, on_spark=True).script
+    found = rewritten(script, on_spark=True).script
     with session(config, work_dir) as spark, telling_cases_apart(spark):
         views = Views(spark)
         try:

@@ -180,13 +180,12 @@ class SparkStore:
         keep: int,
         name: str = "",
         notify: Notify = _silent,
-        clock: Callable[[], int] = time.time_ns,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._follower, self._run, self._name = store, follower, run, name
         self._closing = closing
         self._keep = max(keep, 1)
-        self._notify, self._clock = notify, clock
+        self._notify = notify
         self._generation = 0
         self._told: set[int] = set()
 
@@ -212,7 +211,7 @@ class SparkStore:
                 checkpoint,
                 run=self._run,
                 generation=self._generation,
-                created_at=self._clock(),
+                created_at=time.time_ns(),
                 state=checkpoint.state,
                 name=self._name,
                 saved=self._files(checkpoint.epoch),

@@ -21,11 +21,12 @@ import dis
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from dgs.model.program import Program
 from dgs.model.tags import Kind
+from dgs.model.user_code import code_objects
 
 LONGEST_TEXT = 20
 LARGEST = 10**15
@@ -89,7 +90,7 @@ def _kind_names(program: Program) -> set[str]:
 def _beside_keys(program: Program) -> Iterator[tuple[str, Any]]:
     """Yield the constants in functions that use a key, each with the operation or the method that it is an argument of."""
     for function in functions_of(program):
-        for code in codes_of(function.__code__):
+        for code in code_objects(function.__code__):
             if "key" not in code.co_names:
                 continue
             method = ""
@@ -127,7 +128,7 @@ def methods_of(program: Program) -> Iterator[FunctionType]:
 def values_of(program: Program, functions: Iterable[FunctionType]) -> Iterator[Any]:
     """Yield the constants in functions, in the globals that they use, and in attributes of the program."""
     for one in functions:
-        for code in codes_of(one.__code__):
+        for code in code_objects(one.__code__):
             yield from (value for value in code.co_consts if value != one.__doc__)
         yield from (one.__globals__.get(name) for name in names_of(one))
     for base in _classes(program):
@@ -137,15 +138,7 @@ def values_of(program: Program, functions: Iterable[FunctionType]) -> Iterator[A
 
 def names_of(function: FunctionType) -> tuple[str, ...]:
     """Return the names in a function that are not local, in order."""
-    return tuple(dict.fromkeys(name for code in codes_of(function.__code__) for name in code.co_names))
-
-
-def codes_of(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those inside it."""
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from codes_of(inner)
+    return tuple(dict.fromkeys(name for code in code_objects(function.__code__) for name in code.co_names))
 
 
 def _classes(program: Program) -> tuple[type, ...]:
@@ -164,7 +157,7 @@ def _all(program: Program) -> Iterator[Hashable]:
 
 def _compared(function: FunctionType) -> Iterator[Hashable]:
     """Yield the constants in comparisons: `x > 80`, `x == "refund"`, `x in ("buy", "sell")`."""
-    for code in codes_of(function.__code__):
+    for code in code_objects(function.__code__):
         for one, after in pairwise(dis.get_instructions(code)):
             if one.opname == "LOAD_CONST" and after.opname in ("COMPARE_OP", "CONTAINS_OP"):
                 yield from one.argval if isinstance(one.argval, (tuple, frozenset)) else (one.argval,)

@@ -22,11 +22,12 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
-from dgs.check.drawing.constants import codes_of, functions_of, values_of
+from dgs.check.drawing.constants import functions_of, values_of
 from dgs.model.dependence import Dependence
 from dgs.model.events import Event
 from dgs.model.program import Program
 from dgs.model.tags import Tag
+from dgs.model.user_code import code_objects
 
 __all__ = ["Dependence", "Program", "is_quick", "passes"]
 
@@ -48,7 +49,7 @@ def passes(program: Program, samples: Sequence[tuple[Tag, Any]]) -> tuple[int, .
     if not any(
         "ts" in code.co_names or "ts" in code.co_consts
         for one in functions
-        for code in codes_of(one.__code__)
+        for code in code_objects(one.__code__)
     ):
         return (1,)
     named = sorted(

@@ -6,7 +6,6 @@ import ast
 import inspect
 import linecache
 from abc import ABCMeta
-from collections.abc import Iterator
 from enum import EnumMeta
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -14,6 +13,7 @@ from typing import Any
 
 from dgs.compiled.lowering.value_types import Refused, is_named_tuple
 from dgs.model.tags import Kind
+from dgs.model.user_code import code_objects
 
 PARAMETERS = 4
 """The number of parameters of an update: self, state, event, emit."""
@@ -69,14 +69,7 @@ def _first_line(node: ast.FunctionDef) -> int:
 def _parsed(text: str, filename: str) -> tuple[ast.Module, frozenset[CodeType]]:
     """Return the syntax tree of a module and the code objects in it."""
     whole = compile(text, filename, "exec", dont_inherit=True)
-    return ast.parse(text), frozenset(_codes_in(whole))
-
-
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
+    return ast.parse(text), frozenset(code_objects(whole))
 
 
 class Surroundings:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from collections.abc import Mapping as AnyMapping
 from typing import Any
 
@@ -106,16 +106,14 @@ class CustomReader:
 class CustomArrivals(Live):
     """The rows of a live source. `parts` yields None while there are none; without `follow` that is the end."""
 
-    def __init__(
-        self, parts: Generator[Arrivals | None], *, follow: bool, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._parts, self._follow, self._clock = parts, follow, clock
+    def __init__(self, parts: Generator[Arrivals | None], *, follow: bool) -> None:
+        self._parts, self._follow = parts, follow
         self._row = 0
         self._next_look = float("-inf")
 
     def wait(self) -> float:
         """Return the seconds until the source is to be asked again."""
-        return max(0.0, self._next_look - self._clock())
+        return max(0.0, self._next_look - time.monotonic())
 
     def __next__(self) -> Arrivals:
         """Return the next rows, if there are any yet."""
@@ -123,7 +121,7 @@ class CustomArrivals(Live):
         if part is None:
             if not self._follow:
                 raise StopIteration
-            self._next_look = self._clock() + POLL
+            self._next_look = time.monotonic() + POLL
             return nothing(self._row)
         self._row = part.first + len(part)
         return part
