@@ -322,7 +322,8 @@ class FlowProgram(Program[State, Any]):
             kept_parts.join_rare(left, right)
         if left["tail"] is None:
             left["tail"] = right["tail"]
-        left["span"] = kept_parts.joined_spans(left["span"], right["span"])
+        if right["span"] is not None:
+            left["span"] = kept_parts.joined_spans(left["span"], right["span"])
         return left
 
     def _join_blocks(self, place: Place, left: State, blocks: dict[int, Parts]) -> None:
