@@ -35,6 +35,9 @@ EVENT_BYTES = 24.0
 AT_ONCE = 2.0
 """The cost of a partial state where those of many windows are folded at once, by `update_windows` or a compiled `update`, in `merge`s."""
 
+LOADING = 0.12
+"""The seconds in which a process loads what runs machine code, when its first loop is ready."""
+
 LEAST_REST = 0.1
 """The least part of the seconds of updates in a run that is folding, and not requests to children."""
 
@@ -85,7 +88,8 @@ class Predictor:
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
         """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
         home, of = self._deployed(plan, home)
-        return _Model(plan, of, self._costs, home, self._topology.events).prediction(self._topology.cpus)
+        model = _Model(plan, of, self._costs, home, self._topology.events)
+        return model.prediction(self._topology.cpus, LOADING if self._topology.hosts > 1 else 0.0)
 
     def latency(self, plan: Plan, home: Mapping[str, int] | None = None) -> Latency:
         """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
@@ -122,8 +126,10 @@ class _Model:
         self._seconds = events / rate if rate else math.inf  # of the run, at these rates
         self._own = {node.id: self._work(node) for node in plan.nodes()}
 
-    def prediction(self, cores: int) -> Prediction:
-        hosts: dict[int, float] = {}
+    def prediction(self, cores: int, loading: float) -> Prediction:
+        """Return the prediction. `loading`: the seconds in which a host loads machine code, in a process of its own."""
+        compiled = {self._home[id_] for id_, mine in self._traffic.items() if self._interpreted(mine) < 1}
+        hosts = dict.fromkeys(sorted(compiled), loading / self._seconds)
         for worker, work in self._own.items():
             hosts[self._home[worker]] = hosts.get(self._home[worker], 0.0) + work
         for host, work in self._sending().items():
@@ -216,12 +222,18 @@ class _Model:
         cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         seconds += _partial_states(mine) * AT_ONCE * costs.merge
         seconds += max(mine.rate / BATCH_EVENTS, cuts) * (costs.stretch + costs.call + costs.compiled_call)
-        windows_at_once = (
-            BATCH_EVENTS if mine.accumulates and mine.asked else 0.0
-        )  # none of a round is folded in pieces
-        most = INTERPRETED_FIRST + windows_at_once
-        first = min(1.0, most / (mine.rate * self._seconds)) if mine.rate else 1.0
+        first = self._interpreted(mine)
         return first * interpreted + (1 - first) * min(interpreted, seconds)
+
+    def _interpreted(self, mine: Traffic) -> float:
+        """Return the share of a worker's events that come before its `update` is compiled, if it is at all.
+
+        Windows of one round are not folded in pieces, so it looks only behind them whether a loop is ready.
+        """
+        if not mine.rate or any(self._costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
+            return 1.0
+        most = INTERPRETED_FIRST + (BATCH_EVENTS if mine.accumulates and mine.asked else 0.0)
+        return min(1.0, most / (mine.rate * self._seconds))
 
     def _sending(self) -> dict[int, float]:
         """Return the seconds that each host reads streams and divides them among workers, and sends or takes events that another one reads."""

@@ -445,3 +445,16 @@ def test_a_call_of_update_batch_has_its_own_cost():
         for each in (0.0, 1e-3)
     )
     assert cheap > dear
+
+
+def test_each_host_loads_what_runs_machine_code_once_a_run():
+    def seconds(hosts, events):
+        stream = Stream("v", TagSet.of(VALUE), {VALUE(): 1000.0}, events=events)
+        topology = on(Topology([stream]), hosts)
+        made = plan(Window(), topology, name="sequential")
+        costs = Costs(update=1e-6, compiled_kinds={"value": 1e-9})
+        return events / Predictor(Window(), topology, costs).predict(made).throughput
+
+    assert seconds(2, 90_000) == pytest.approx(seconds(1, 90_000))  # it is interpreted
+    few, many = (seconds(2, events) - seconds(1, events) for events in (200_000, 20_000_000))
+    assert 0.05 < few == pytest.approx(many)
