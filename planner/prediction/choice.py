@@ -14,6 +14,9 @@ from dgs.planner.topology import Stream, Topology
 LEAST_GAIN = 1.1
 """The least gain over one worker for which several are chosen, since predictions are not exact."""
 
+LEAST_GAIN_WAITING = 1.3
+"""The same for several that wait for each other between hosts, which was predicted 1.1 to 1.35 times too fast beside one worker."""
+
 LEAST_GAIN_ALONE = 1.6
 """The same in one process, where only less merging can gain anything, and typical costs overrate that for slow updates."""
 
@@ -34,10 +37,12 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     one = predicted[0].throughput
     if not any(prediction.throughput for prediction in predicted):
         return replace(plans[0], because=UNKNOWN)
-    best = max(range(len(plans)), key=lambda i: (predicted[i].throughput, -len(plans[i])))
-    least_gain = LEAST_GAIN if topology.hosts > 1 else LEAST_GAIN_ALONE
-    if best and predicted[best].throughput < least_gain * one:
-        best = 0
+    worthy = [
+        i
+        for i, found in enumerate(predicted)
+        if not i or found.throughput >= _least_gain(found, topology) * one
+    ]
+    best = max(worthy, key=lambda i: (predicted[i].throughput, -len(plans[i])))
     late = with_late_keys(topology)
     if late is not topology and topology.hosts > 1:
         best = _ready_for_late_keys(best, plans, predicted, Predictor(program, late, costs))
@@ -47,6 +52,12 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     against = other if best == 0 else 0
     reason = _reason if topology.hosts > 1 else _reason_alone
     return replace(plans[best], because=reason(plans, predicted, best, against))
+
+
+def _least_gain(found: Prediction, topology: Topology) -> float:
+    if topology.hosts == 1:
+        return LEAST_GAIN_ALONE
+    return LEAST_GAIN_WAITING if found.is_waiting else LEAST_GAIN
 
 
 def _reason(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, against: int) -> str:

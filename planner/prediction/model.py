@@ -69,6 +69,7 @@ class Prediction:
 
     `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes between hosts per
     event, those of events that another host reads and of synchronisations. `busiest`: the worker with the most work.
+    `is_waiting`: its bound is that workers wait for each other.
     """
 
     throughput: float
@@ -76,6 +77,7 @@ class Prediction:
     synchronised: float
     bytes_between: float
     busiest: Busiest
+    is_waiting: bool
 
 
 class Predictor:
@@ -152,6 +154,7 @@ class _Model:
             synchronised=waits / rate if rate else 0.0,
             bytes_between=between / rate if rate else 0.0,
             busiest=self._busiest(seconds),
+            is_waiting=bool(rate) and limit == bounds[-1][1],
         )
 
     def _busiest(self, seconds: float) -> Busiest:

@@ -458,3 +458,23 @@ def test_each_host_loads_what_runs_machine_code_once_a_run():
     assert seconds(2, 90_000) == pytest.approx(seconds(1, 90_000))  # it is interpreted
     few, many = (seconds(2, events) - seconds(1, events) for events in (200_000, 20_000_000))
     assert 0.05 < few == pytest.approx(many)
+
+
+def test_several_workers_that_wait_for_each_other_are_chosen_only_for_a_clear_gain():
+    streams = [Stream(f"v{i}", TagSet.of(VALUE), {VALUE(): 1000.0}) for i in range(2)]
+
+    def gain(hop):
+        """Return the predicted gain of two leaves that fork, and how many workers are chosen."""
+        topology = on(Topology([*streams, Stream("b", TagSet.of(BARRIER), {BARRIER(): 10.0})]), 2)
+        costs = Costs(update=1e-4, hop=hop)
+        one, two = (plan(Window(), topology, name=name) for name in ("sequential", "greedy"))
+        chosen = plan(Window(), topology, name="cost", costs=costs)
+        predictor = Predictor(Window(), topology, costs)
+        return predictor.predict(two).throughput / predictor.predict(one).throughput, len(chosen)
+
+    clear, workers = gain(0.1e-3)
+    assert clear > 1.3
+    assert workers > 1
+    doubtful, workers = gain(3e-3)
+    assert 1.1 < doubtful < 1.3
+    assert workers == 1
