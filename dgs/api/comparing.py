@@ -22,6 +22,7 @@ from dgs.planner.given_rates import ContradictoryRatesError, UnknownRateError
 from dgs.planner.moving import Counts
 from dgs.planner.optimizers.by_name import make_plan
 from dgs.planner.plan_data import from_data
+from dgs.planner.prediction.choice import cautious
 from dgs.planner.prediction.model import Predictor
 from dgs.workers.runtime.job import Comparison
 
@@ -50,7 +51,7 @@ def compared(prepared: Prepared, costs: Costs, home: Mapping[str, int], rates: C
     best = make_plan(prepared.config, prepared.program, topology, costs=costs, name="cost")
     predictor = Predictor(prepared.program, topology, costs)
     current, other = predictor.predict(prepared.plan, home), predictor.predict(best)
-    return Comparison(best, current.throughput, other.throughput)
+    return Comparison(best, cautious(current), cautious(other))
 
 
 def costs_while_running(prepared: Prepared) -> Costs:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -47,20 +46,16 @@ FINAL = MAX_TS - 2
 
 TICK = kind("tick")
 
-_class_of = lru_cache(maxsize=1 << 16)(key_class)
-"""The hash of a key. Equal keys have one hash."""
-
 
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
 
     State: `parts` {(node, input): {block: {key: part}}}; `tail` {"next": block, "stores": {node: store}}, None in the identity; `span`:
-    first and last block so far (with `on(stream)`: least and greatest ts since the last marker, None if nothing is closed behind
-    the last one). Only in states that have some:
-    `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if it is not plain; `idle`, as `keyed`:
-    of folds, the keys without items since the last marker; `waiting` {block: {(node, key): [output]}}, what markers emitted before their
-    tick; `forms` {(node, input): {block: {form: form}}}, of keys that are not plain; `taken`: the number of items so far, in flows with
-    steps that keep each item.
+    first and last block so far (with `on(stream)`: least and greatest ts since the last marker, None if nothing is closed behind the last
+    one). Only in states that have some: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if
+    it is not plain; `idle`, as `keyed`: of folds, the keys without items since the last marker; `waiting` {block: {(node, key):
+    [output]}}, what markers emitted before their tick; `forms` {(node, input): {block: {form: form}}}, of keys that are not plain;
+    `taken`: the number of items so far, in flows with steps that keep each item.
     """
 
     skips, work = False, Work
@@ -98,17 +93,15 @@ class FlowProgram(Program[State, Any]):
         self._has_marks = isinstance(clock, On)
         self._has_spans = not (self._has_marks and graph.end == "drop")
         monoids = {number: one.lifting for number, one in closers.items() if one.lifting is not None}
-        in_columns = shape in ("free", "sum")
-        self._columnar = (
-            Columnar(wiring, monoids, origin=self._origin, period=self._period) if in_columns else None
-        )
+        at = {"origin": self._origin, "period": self._period}
+        self._columnar = Columnar(wiring, monoids, **at) if shape != "mixed" else None
         self._joins = {number: closer.joining for number, closer in closers.items()}
         self.fused = Fused(wiring, closers)
         self.closed = [(number, kept_parts.inputs_of(graph, number)) for number in wiring.stateful]
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
         self.bags = kept_parts.places_of_items(graph, closers)
-        self._has_end = any(has_end(template) for template in ordered.values())
+        self._has_end = any(map(has_end, ordered.values()))
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
 
     @property
@@ -293,7 +286,7 @@ class FlowProgram(Program[State, Any]):
         def to(number: int, port: int, key: Any, value: Any) -> None:
             if type(key) not in PLAIN:
                 check_key(key)
-            made.append((self._tags[_class_of(key) % self.classes], (number, port, key, value)))
+            made.append((self._tags[key_class(key) % self.classes], (number, port, key, value)))
 
         self.wiring.run(self.sources[stream], (), value, ts, to)
         return made or [(self._tags[self.first_classes.get(stream, 0)], None)]

@@ -16,6 +16,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag, kind
 from dgs.planner.moving import LARGEST_SHARE, LOOKS, REST_SECONDS, Moving
 from dgs.planner.optimizers.by_name import plan
+from dgs.planner.prediction.choice import cautious
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
@@ -71,8 +72,9 @@ class Run:
 
     def compare(self, now: float, rates: Rates) -> None:
         predictor, best = Predictor(PerKey(), at(rates), COSTS), best_at(rates)
-        current = predictor.predict(self.plan).throughput
-        if self.moving.compared(now, predictor.predict(best).throughput / current):
+        if self.moving.compared(
+            now, cautious(predictor.predict(best)) / cautious(predictor.predict(self.plan))
+        ):
             self.moves.append(now)
             self.plan = best
             self.moving.begin()

@@ -164,8 +164,8 @@ def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_sa
         done = dgs(f"run plan.yaml --run-dir there {QUICK}")
         assert done.code == 2
         assert done.err.startswith("error[DGS202]: the run in there has not finished: ")
-        assert "`dgs run plan.yaml --resume`" in done.err
-        assert "`dgs run plan.yaml --fresh`" in done.err
+        assert "`dgs resume there`" in done.err
+        assert "`dgs run plan.yaml --run-dir there --fresh`" in done.err
     assert dgs(f"run plan.yaml {QUICK}").code == 2  # also by the checkpoints that the plan file names
     assert dgs(f"run plan.yaml --run-dir there --resume {QUICK}").code == 0
     assert committed(stopped_saving / "out") == expected()
