@@ -163,11 +163,10 @@ def _empty(place: Path) -> None:
 def _refusal(request: Request, run: str, progress: str, run_dir: Path | None = None) -> UnfinishedRunError:
     """Return the refusal of a new run beside an unfinished one. `run_dir`: where that is, if the new one was to be there."""
     if request.is_from_file:
-        command = ["dgs", "run", _shown(request.plan_file)]
-        resume, fresh = shlex.join([*command, "--resume"]), shlex.join([*command, "--fresh"])
+        command = shlex.join(["dgs", "run", _shown(request.plan_file)])
+        resume, fresh = f"{command} --resume", f"{command} --fresh"  # which makes a run directory of its own
         if run_dir is not None:
             resume = shlex.join(["dgs", "resume", _shown(run_dir)])
-            fresh = shlex.join([*command, "--run-dir", _shown(run_dir), "--fresh"])
     else:
         resume, fresh = "dgs.run(..., resume=True)", "dgs.run(..., fresh=True)"
     return UnfinishedRunError(run=run, progress=progress, resume=resume, fresh=fresh)

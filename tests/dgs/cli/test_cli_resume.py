@@ -159,13 +159,18 @@ def test_another_plan_is_checked_before_anything_is_touched(stopped, dgs):
     assert committed(stopped / "out") == before
 
 
+def test_named_command_starts_again_in_another_run_directory(stopped_saving, dgs):
+    assert dgs(f"run plan.yaml --fresh {QUICK}").code == 0
+    assert committed(stopped_saving / "out") == expected()
+
+
 def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_saving, dgs):
     for _ in range(2):  # refusing leaves everything as it is
         done = dgs(f"run plan.yaml --run-dir there {QUICK}")
         assert done.code == 2
         assert done.err.startswith("error[DGS202]: the run in there has not finished: ")
         assert "`dgs resume there`" in done.err
-        assert "`dgs run plan.yaml --run-dir there --fresh`" in done.err
+        assert "`dgs run plan.yaml --fresh`" in done.err
     assert dgs(f"run plan.yaml {QUICK}").code == 2  # also by the checkpoints that the plan file names
     assert dgs(f"run plan.yaml --run-dir there --resume {QUICK}").code == 0
     assert committed(stopped_saving / "out") == expected()
