@@ -231,7 +231,7 @@ def _own_handlers_kept() -> Iterator[None]:
 
 @contextmanager
 def _only_what_is_needed() -> Iterator[None]:
-    """Keep Ray from starting what is NOT_NEEDED, a third of the work of its start: `ray.init` has no parameters for it."""
+    """Keep Ray from starting what is NOT_NEEDED: `ray.init` has no parameters for it."""
     from ray._private import parameter, services
 
     params: Any = parameter
