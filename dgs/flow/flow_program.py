@@ -294,9 +294,9 @@ class FlowProgram(Program[State, Any]):
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
         """Send the keys of a class where its items go, everything else where ticks go."""
         sides = (self.identity(), self.identity())
-        owner = sides[TICK() not in left and TICK() in right]
+        owner = sides[TICK not in left and TICK in right]
         owner.update({name: state[name] for name in state if name not in kept_parts.OF_CLASSES})
-        kept_parts.fork_keys(state, lambda cls: owner if cls is None else sides[self.item(cls) in right])
+        kept_parts.fork_keys(state, owner, sides, kept_parts.classes_in(right, self.item, self.classes))
         return sides
 
     def join(self, left: State, right: State) -> State:

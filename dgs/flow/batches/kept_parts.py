@@ -12,12 +12,14 @@ not plain, and the end of the block gives each key the form that is shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from dgs.flow.batches.block_bounds import TooLargeError
 from dgs.flow.closing import Closer, Parts
 from dgs.flow.flow_graph import Graph
 from dgs.model.key_forms import PLAIN, check_key, is_plain, shown_form
+from dgs.model.tag_sets import TagSet
 
 State = dict[str, Any]
 
@@ -105,12 +107,31 @@ def join_blocks(join: Callable[[Any, Any], Any], mine: dict[int, Parts], blocks:
             raise
 
 
-def fork_keys(state: State, side_of: Callable[[Any], State]) -> None:
-    """Give the keys of each class to one of two states. A class costs the same however many keys it has."""
+@lru_cache(maxsize=1024)
+def classes_in(tags: TagSet, kind: str, classes: int) -> frozenset[int]:
+    """Return the hash classes that are keys of a kind of tags in a set. Every fork asks this of the same few sets.
+
+    >>> from dgs.model.tags import Tag
+    >>> sorted(classes_in(TagSet.of(Tag("item", 2), Tag("tick", 1)), "item", 4))
+    [2]
+    """
+    keys = tags.keys(kind)
+    return frozenset(cls for cls in range(classes) if cls in keys)
+
+
+def fork_keys(state: State, owner: State, sides: tuple[State, State], right: frozenset[int]) -> None:
+    """Give the keys of each class to one of two states, and keys without a class to `owner`. A class costs the same however many keys it has."""
     for name in OF_CLASSES:
         for number, by_class in state.get(name, {}).items():
+            found: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
             for cls, keys in by_class.items():
-                side_of(cls).setdefault(name, {}).setdefault(number, {})[cls] = keys
+                if cls is None:
+                    owner.setdefault(name, {}).setdefault(number, {})[cls] = keys
+                else:
+                    found[cls in right][cls] = keys
+            for side, some in zip(sides, found, strict=True):
+                if some:
+                    side.setdefault(name, {}).setdefault(number, {}).update(some)
 
 
 def join_keys(state: State, other: State) -> None:

@@ -11,7 +11,7 @@ from copy import copy
 from typing import Any
 
 from dgs.flow import steps
-from dgs.flow.batches.kept_parts import State
+from dgs.flow.batches.kept_parts import State, classes_in
 from dgs.flow.clock import On
 from dgs.flow.flow_graph import Graph
 from dgs.flow.flow_program import FlowProgram, Shape
@@ -93,8 +93,9 @@ class ClassedFlow(Program[Any, Any]):
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:  # noqa: ARG002 - the contract
         """Send each class where its items or its ticks go, which is one side: they depend on each other."""
         sides: tuple[State, State] = ({}, {})
+        items, ticks = (classes_in(right, one, self.of_class.classes) for one in (self.item, self.tick))
         for cls, own in state.items():
-            sides[self.item(cls) in right or self.tick(cls) in right][cls] = own
+            sides[cls in items or cls in ticks][cls] = own
         return sides
 
     def join(self, left: State, right: State) -> State:
