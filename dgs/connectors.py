@@ -8,10 +8,11 @@ from dgs.errors import CheckpointBusyError, CheckpointFailedError, ConnectorErro
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint, resume_point
 from dgs.workers.sinks.custom_sink import Generation, Sink, ids
+from dgs.workers.sinks.files.owned import OutputsChangedError
 from dgs.workers.sources.custom_source import Piece, Source
 
 __all__ = [
     "Checkpoint", "CheckpointBusyError", "CheckpointFailedError", "CheckpointStore", "ConnectorError",
-    "FencedError", "Generation", "OutputBatch", "Piece", "ResumePoint", "Sink", "Source", "ids",
-    "resume_point",
+    "FencedError", "Generation", "OutputBatch", "OutputsChangedError", "Piece", "ResumePoint", "Sink", "Source",
+    "ids", "resume_point",
 ]  # fmt: skip

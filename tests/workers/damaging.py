@@ -167,10 +167,10 @@ def right() -> dict[str, object]:
     return dict.fromkeys(("jsonl", "csv", "parquet", "sqlite"), outputs) | {"letters": skipped}
 
 
-def killed_in_an_epoch(folder: Path, at: int) -> None:
+def killed_in_an_epoch(folder: Path, at: int, *, goes_on: bool = False) -> None:
     """Run the project until the process is killed at an event of this time."""
-    script = "import dgs; dgs.run('plan.yaml', run_dir='run')"
-    _killed(folder, ["-c", script], {"KILLED_AT": str(at)})
+    call = "resume('run')" if goes_on else "run('plan.yaml', run_dir='run')"
+    _killed(folder, ["-c", f"import dgs; dgs.{call}"], {"KILLED_AT": str(at)})
 
 
 def killed_in_a_commit(folder: Path, commits: int) -> None:

@@ -82,7 +82,7 @@ class ConnectedStore:
             ahead = self._checkpoint(found, located(files, self._base))
             self._directory.commit(ahead)
             made = resume_point(point.generation, ahead, ahead)
-            return replace(made, state=state, published=point.published)
+            return replace(made, state=state, published=point.published, holds=point.holds)
         if found.epoch < wanted:
             self._refuse(f"its newest epoch is {found.epoch}, but epoch {wanted} is committed", LOST)
         # a commit that failed in the directory may have left a newer state, whose outputs are committed by now

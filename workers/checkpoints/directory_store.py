@@ -52,7 +52,14 @@ from dgs.workers.checkpoints.saved import (
     state_name,
     with_files,
 )
-from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, StagedOutput, resume_point
+from dgs.workers.recovery.checkpoint import (
+    Checkpoint,
+    Publish,
+    ResumePoint,
+    StagedOutput,
+    most,
+    resume_point,
+)
 from dgs.workers.storage.disk import Disk
 from dgs.workers.storage.sealed_file import digest_of
 
@@ -175,7 +182,7 @@ class DirectoryStore(CheckpointDirectory):
         self._unpublished = located(known.checkpoint.files, self._base)
         self._publish_all()
         point = resume_point(self._known.generation, known.checkpoint, start)
-        return replace(point, published=self._located(known.published))
+        return replace(point, published=self._located(known.published), holds=known.checkpoint.holds)
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Commit the next epoch: see CheckpointStore.
@@ -196,7 +203,8 @@ class DirectoryStore(CheckpointDirectory):
                 before.checkpoint.positions
             )  # these are higher if an older state is used
             named = relative(files, self._base)
-            recorded = replace(checkpoint, state=None, files=named, positions=committed)
+            holds = most(before.checkpoint.holds, checkpoint.holds)
+            recorded = replace(checkpoint, state=None, files=named, positions=committed, holds=holds)
             published = with_files(before.published, checkpoint.files)
             now = replace(now, checkpoint=recorded, states=kept, published=published)
             self.write_record(now)

@@ -66,6 +66,24 @@ class StagedPart:
         return len(self.staged)
 
 
+Holds = Mapping[tuple[str, str], int]
+"""How far sinks are: a number that only grows, by the name of a sink and of a part of it."""
+
+
+def most(*holds: Holds) -> Holds:
+    """Return the greatest number of each part.
+
+    >>> most({("sqlite", ""): 5, ("delta", "view"): 2}, {("sqlite", ""): 7})
+    {('sqlite', ''): 7, ('delta', 'view'): 2}
+    """
+    return {part: max(one.get(part, 0) for one in holds) for one in holds for part in one}
+
+
+def of_sink(holds: Holds, sink: str) -> dict[str, int]:
+    """Return how far the parts of a sink are."""
+    return {part: count for (name, part), count in holds.items() if name == sink}
+
+
 StagedOutput = StagedFile | StagedPart
 """Outputs that are durable, and invisible until their epoch is committed."""
 
@@ -78,7 +96,8 @@ class Checkpoint:
     """A checkpoint to commit. `state`: codec bytes, or None if only outputs are committed and no run can resume from it.
 
     `outbox`: outputs that idempotent sinks have not accepted yet (R7). `sources`: each declared source, as its reader
-    describes it. `is_final`: all streams have ended. `events`: the number of events in the state.
+    describes it. `is_final`: all streams have ended. `events`: the number of events in the state. `holds`: how far sinks are once
+    it is committed; a run that goes on looks for it.
     """
 
     epoch: int
@@ -89,6 +108,7 @@ class Checkpoint:
     sources: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
     is_final: bool = False
+    holds: Holds = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +131,7 @@ class ResumePoint:
 
     `committed`: outputs of events below these positions are committed, and must not be committed again. They equal
     `positions` unless the newest state was damaged and an older one is used. `epoch`: the last committed epoch. `published`: the
-    number of files of outputs so far, by their directory; None if it is not known.
+    number of files of outputs so far, by their directory; None if it is not known. `holds`: how far sinks are, as far as it is known.
     """
 
     generation: int
@@ -124,6 +144,7 @@ class ResumePoint:
     events: int = 0
     is_final: bool = False
     published: Mapping[str, int] | None = None
+    holds: Holds = field(default_factory=dict)
 
 
 BEGINNING = ResumePoint(generation=1)

@@ -49,7 +49,7 @@ from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.lanes import Lane
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedOutput
+from dgs.workers.recovery.checkpoint import Checkpoint, Holds, ResumePoint, StagedOutput, most
 from dgs.workers.recovery.positions import BLOCK, Positions
 
 
@@ -80,8 +80,8 @@ class Epochs:
 class HostReport:
     """A host's report that its outputs of an epoch are durable.
 
-    `unaccepted`: outputs up to that epoch that idempotent sinks have not accepted yet (R7). `ends`: the key after the last event
-    of each declared stream that this host has read to its end. `sources`: descriptions of its sources. `events`: the number of
+    `unaccepted`: outputs up to that epoch that idempotent sinks have not accepted yet (R7). `holds`: of each sink and part of it, how
+    far it is (see `Staged`). `ends`: the key after the last event of each declared stream that this host has read to its end. `sources`: descriptions of its sources. `events`: the number of
     events in the states of its workers since the generation began. `outputs`: the number of outputs of this epoch.
     """
 
@@ -93,6 +93,7 @@ class HostReport:
     sources: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
     outputs: int = 0
+    holds: Holds = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class Coordinator:
         self._roots: dict[int, RootReport] = {}
         self._reports: dict[int, dict[int, HostReport]] = {}
         self._carried: tuple[StagedOutput, ...] = ()
+        self._holds: Holds = {}
         self.failures = 0
         self.outputs = 0  # of epochs that are closed but not committed
 
@@ -158,6 +160,7 @@ class Coordinator:
         self.outputs += sum(report.outputs for report in reports)
         files = self._carried + tuple(file for report in reports for file in report.files)
         self._carried = ()
+        self._holds = most(self._holds, *(report.holds for report in reports))
         return Checkpoint(
             root.epoch,
             root.state,
@@ -167,6 +170,7 @@ class Coordinator:
             {stream: about for report in reports for stream, about in report.sources.items()},
             self._point.events + sum(report.events for report in reports),
             root.is_final,
+            self._holds,
         )
 
     def committed(self) -> int:

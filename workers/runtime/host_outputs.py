@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dgs.job import private_files
-from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch, Stamps
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import SinkFigures
@@ -35,6 +34,7 @@ from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.formats.json_text import as_json
 from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs, StdoutSink
+from dgs.workers.sinks.opening import named_sinks
 from dgs.workers.storage.disk import refusing, sync_file
 
 LOOK_SECONDS = 0.05
@@ -297,6 +297,11 @@ class HostOutputs:
             about,
             events=sum(self._done.values()),
             outputs=self._of_epoch.pop(epoch, 0),
+            holds={
+                (sink.name, part): count
+                for sink, of in zip(self._sinks, staged, strict=False)
+                for part, count in of.holds.items()
+            },
         )
 
     def figures(self) -> dict[str, SinkFigures]:
@@ -361,16 +366,3 @@ class MeasuredSink:
     def abort(self) -> None:
         """Close the sink after a failure."""
         self._sink.abort()
-
-
-def named_sinks(configs: Sequence[SinkConfig]) -> Iterator[tuple[str, SinkConfig]]:
-    """Yield the sinks of a plan file with names: the kind, and a number for the second of a kind.
-
-    >>> kinds = [SinkConfig(stdout=True), SinkConfig(jsonl={"path": "a"}), SinkConfig(jsonl={"path": "b"})]
-    >>> [name for name, _ in named_sinks(kinds)]
-    ['stdout', 'jsonl', 'jsonl 2']
-    """
-    seen: Counter[str] = Counter()
-    for config in configs:
-        seen[config.kind] += 1
-        yield config.kind if seen[config.kind] == 1 else f"{config.kind} {seen[config.kind]}", config

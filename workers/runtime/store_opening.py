@@ -31,6 +31,7 @@ from dgs.workers.recovery.checkpoint import (
     ResumePoint,
     StagedFile,
     StagedOutput,
+    of_sink,
 )
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept, locked
 from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, output_places, sink_place
@@ -42,7 +43,7 @@ from dgs.workers.sinks.files.publishing import (
     remove_earlier,
     with_digest,
 )
-from dgs.workers.sinks.opening import check_no_collisions, targets, unshared
+from dgs.workers.sinks.opening import check_no_collisions, named_sinks, targets, unshared
 from dgs.workers.storage.disk import refusing
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
     with ExitStack() as held:
         places = places_of(job)
         held.enter_context(claim(places))
-        for path, sink in _databases(job):
+        for _, path, sink in _databases(job):
             if path.is_dir():
                 raise OutputUnwritableError(path=path, problem="it is a directory, and a database is a file")
             with refusing(path):
@@ -216,11 +217,11 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
 def check_free_outputs(job: Job) -> None:
     """Check existing outputs before a run begins: see `check_free`, `check_table_free` and `LakeSink.check_free`."""
     check_free(places_of(job), job.owner)
-    for path, sink in _databases(job):
+    for _, path, sink in _databases(job):
         from dgs.workers.sinks.sqlite_tables import check_table_free
 
         check_table_free(path, sink.details.table, sink.details.mode, job.owner or job.base_dir)
-    for lake in _lakes(job):
+    for _, lake in _lakes(job):
         lake.check_free()
 
 
@@ -230,13 +231,13 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
         check_free_outputs(job)
         return
     check_kept(places_of(job), point.published)
-    for path, sink in _databases(job):
+    for name, path, sink in _databases(job):
         from dgs.workers.sinks.sqlite_tables import Writer, check_table_kept
 
         writer = Writer(job.run_id, point.generation, appends=sink.details.mode == "append")
-        check_table_kept(path, sink.details.table, writer)
-    for lake in _lakes(job):
-        lake.check_kept(job.run_id, point.epoch)
+        check_table_kept(path, sink.details.table, writer, sum(of_sink(point.holds, name).values()))
+    for name, lake in _lakes(job):
+        lake.check_kept(job.run_id, point.epoch, of_sink(point.holds, name))
 
 
 def tidy_appended(job: Job) -> None:
@@ -281,17 +282,17 @@ def withdraw_rows(job: Job, run: str | None = None) -> None:
 
 def _appended(job: Job) -> Iterator[tuple[Path, str]]:
     """Yield the files and tables of databases that a job appends to."""
-    for path, sink in _databases(job):
+    for _, path, sink in _databases(job):
         if sink.details.mode == "append":
             yield path, sink.details.table
 
 
-def _lakes(job: Job) -> Iterator[LakeSink]:
-    for sink in job.sinks:
+def _lakes(job: Job) -> Iterator[tuple[str, LakeSink]]:
+    for name, sink in named_sinks(job.sinks):
         if sink.kind in LAKE_KINDS:
             from dgs.workers.sinks.lake.lake_sink import LakeSink
 
-            yield LakeSink(sink.kind, sink.details, job.base_dir, job.owner)
+            yield name, LakeSink(sink.kind, sink.details, job.base_dir, job.owner)
 
 
 def _delta_directories(job: Job) -> set[Path]:
@@ -299,11 +300,11 @@ def _delta_directories(job: Job) -> set[Path]:
     return {(job.base_dir / sink.details.path).resolve() for sink in job.sinks if sink.kind == "delta"}
 
 
-def _databases(job: Job) -> Iterator[tuple[Path, SinkConfig]]:
-    """Yield the files of databases, with links resolved, and their sinks."""
-    for sink in job.sinks:
+def _databases(job: Job) -> Iterator[tuple[str, Path, SinkConfig]]:
+    """Yield the names of sinks that are databases, their files, with links resolved, and their sections."""
+    for name, sink in named_sinks(job.sinks):
         if sink.kind == "sqlite":
-            yield (job.base_dir / sink.details.path).resolve(), sink
+            yield name, (job.base_dir / sink.details.path).resolve(), sink
 
 
 def _locks() -> Path:

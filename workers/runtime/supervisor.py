@@ -286,7 +286,7 @@ def _begun(session: Session, job: Job) -> ResumePoint:
         check_outputs(job, point)
     session.has_begun = True
     _clean(job, point)
-    session.publisher.begin(Generation(job.run_id, point.generation, point.epoch))
+    session.publisher.begin(Generation(job.run_id, point.generation, point.epoch), point.holds)
     _deliver_dealt_otherwise(job, point)
     return point
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dgs.model.outputs import OutputBatch
@@ -13,10 +13,15 @@ from dgs.workers.recovery.checkpoint import StagedOutput
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The outputs of a closed epoch: durable files without final names, and outputs that were not accepted yet (R7)."""
+    """The outputs of a closed epoch: durable files without final names, and outputs that were not accepted yet (R7).
+
+    `holds`: for each part of the sink a number that only grows, and that it has reached once the epoch is committed. A run that goes
+    on finds by it that an older copy stands in the place of the sink.
+    """
 
     files: tuple[StagedOutput, ...] = ()
     unaccepted: tuple[OutputBatch, ...] = ()
+    holds: Mapping[str, int] = field(default_factory=dict)
 
 
 class HostSink(Protocol):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,8 @@ from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.contract import Staged, with_own_list
 
 ROLE = "sink"
+WHOLE = ""
+"""The name of the only part of a sink, where it has no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,13 @@ class Generation:
     """One attempt at a run: from a checkpoint until the run ends or stops, or a host is lost.
 
     `run`: the id of the run, which is the same for all its attempts, also after a stop. `number`: counts the attempts. `epoch`:
-    the last committed epoch, 0 at the beginning of the run.
+    the last committed epoch, 0 at the beginning of the run. `held`: the last committed epoch of which the sink has staged something.
     """
 
     run: str
     number: int
     epoch: int
+    held: int = 0
 
 
 class Sink(Protocol):
@@ -83,7 +86,8 @@ class Sink(Protocol):
         """Begin a generation, in the process that started the run. No host writes, and all committed outputs are published.
 
         All other staged outputs belong to no checkpoint. At epoch 0 the run begins: a run that replaces the outputs of an
-        earlier one removes them here.
+        earlier one removes them here. Raise `OutputsChangedError` where the sink lacks the epoch `generation.held`: an older copy
+        is in its place.
         """
 
     def open(self, generation: Generation, host: int) -> None:
@@ -133,12 +137,20 @@ def ids(batch: OutputBatch) -> list[tuple[str, int, int]]:
     return [(stream, seq, index) for seq, index in numbers]
 
 
-class ConnectedSink:
-    """A user's sink as the runtime calls it: exceptions and invalid results become our errors."""
+Parts = Callable[[Any], Iterable[str]]
 
-    def __init__(self, sink: Any, *, ref: str, args: Mapping[str, Any], program: str) -> None:
+
+class ConnectedSink:
+    """A user's sink as the runtime calls it: exceptions and invalid results become our errors.
+
+    `parts`: gives the names of the parts of the sink of which something is staged.
+    """
+
+    def __init__(
+        self, sink: Any, *, ref: str, args: Mapping[str, Any], program: str, parts: Parts = lambda _: (WHOLE,)
+    ) -> None:
         self._sink, self._ref, self._args = sink, ref, masked_data(args)
-        self._program = program
+        self._program, self._parts = program, parts
         self._rows: Counter[int] = Counter()
 
     @property
@@ -185,7 +197,8 @@ class ConnectedSink:
         rows = self._rows.pop(epoch, 0)
         if found is None:
             return Staged()
-        return Staged((StagedPart(self._ref, self._args, packed(found, self._broken), rows),))
+        part = StagedPart(self._ref, self._args, packed(found, self._broken), rows)
+        return Staged((part,), holds=dict.fromkeys(self._parts(found), epoch))
 
     def publish(self, staged: Sequence[bytes]) -> None:
         """Let the sink make committed outputs visible."""

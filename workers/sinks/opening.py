@@ -19,8 +19,9 @@ The publisher of a run makes committed outputs visible, in the process that star
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +31,7 @@ from dgs.errors import InvalidError
 from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig, StreamConfig
-from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
+from dgs.workers.recovery.checkpoint import Holds, StagedFile, StagedOutput, StagedPart, of_sink
 from dgs.workers.sinks.contract import CallableSink, HostSink, NoneSink
 from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
 from dgs.workers.sinks.files import publishing
@@ -64,9 +65,10 @@ def connected(
     """Return the sink of a name and arguments. `job`: whose outputs these are. Raises ProgramImportError, MissingPackageError."""
     if ref not in LAKE_KINDS:
         return connected_sink(ref, args, base_dir, program=program)
-    from dgs.workers.sinks.lake.lake_sink import lake_sink
+    from dgs.workers.sinks.lake.lake_sink import kinds_in, lake_sink
 
-    return ConnectedSink(lake_sink(ref, args, base_dir, job), ref=ref, args=args, program=program)
+    made = lake_sink(ref, args, base_dir, job)
+    return ConnectedSink(made, ref=ref, args=args, program=program, parts=kinds_in)
 
 
 class Publisher:
@@ -81,7 +83,8 @@ class Publisher:
         self._base_dir, self._program, self._job = base_dir, program, job
         self._has_begun = False
         self._sinks: dict[bytes, ConnectedSink] = {}
-        self._own = [self._sink(*connected_by(config)) for config in sinks if config.kind in CONNECTED]
+        named = [(name, config) for name, config in named_sinks(sinks) if config.kind in CONNECTED]
+        self._own = {name: self._sink(*connected_by(config)) for name, config in named}
 
     def publish(self, staged: Sequence[StagedOutput]) -> None:
         """Publish staged outputs. Those that are already visible stay so.
@@ -102,13 +105,13 @@ class Publisher:
     @property
     def places(self) -> list[tuple[str, str]]:
         """The name of each sink of the job, with a text that identifies its place. Raises UserCodeError."""
-        return [(sink.ref, sink.place(self._base_dir)) for sink in self._own]
+        return [(sink.ref, sink.place(self._base_dir)) for sink in self._own.values()]
 
-    def begin(self, generation: Generation) -> None:
+    def begin(self, generation: Generation, holds: Holds) -> None:
         """Tell the sinks that a generation begins. Raises UserCodeError."""
         self._has_begun = True
-        for sink in self._own:
-            sink.begin(generation)
+        for name, sink in self._own.items():
+            sink.begin(replace(generation, held=max(of_sink(holds, name).values(), default=0)))
 
     def close(self) -> None:
         """Close the sinks in this process. Raises UserCodeError."""
@@ -123,6 +126,19 @@ class Publisher:
                 ref, revealed(args), self._base_dir, program=self._program, job=self._job
             )
         return self._sinks[key]
+
+
+def named_sinks(configs: Iterable[SinkConfig]) -> Iterator[tuple[str, SinkConfig]]:
+    """Yield the sinks of a plan file with names: the kind, and a number for the second of a kind.
+
+    >>> kinds = [SinkConfig(stdout=True), SinkConfig(jsonl={"path": "a"}), SinkConfig(jsonl={"path": "b"})]
+    >>> [name for name, _ in named_sinks(kinds)]
+    ['stdout', 'jsonl', 'jsonl 2']
+    """
+    seen: Counter[str] = Counter()
+    for config in configs:
+        seen[config.kind] += 1
+        yield config.kind if seen[config.kind] == 1 else f"{config.kind} {seen[config.kind]}", config
 
 
 CENTRAL = ("memory", "stdout")

@@ -32,6 +32,7 @@ from dgs.errors import InternalError, OutputUnwritableError
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.custom_sink import WHOLE
 from dgs.workers.sinks.formats.arrow_tables import text_of
 from dgs.workers.sinks.formats.json_columns import json_lines
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
@@ -72,6 +73,7 @@ class SqliteSink:
         self._pending: deque[tuple[int, OutputBatch]] = deque()
         self._marks: dict[MarkKey, Mark | None] = {}
         self._dealings: dict[str, tuple[int, ...]] = {}
+        self._held = 0
         with refusing_database(self._path):
             self._db = self._opened()
 
@@ -114,7 +116,8 @@ class SqliteSink:
             with log.open("rb") as file:
                 sync_file(file)
             sync_directory(log.parent)
-        return Staged((), tuple(batch for of, batch in self._pending if of <= epoch))
+        waiting = tuple(batch for of, batch in self._pending if of <= epoch)
+        return Staged((), waiting, {WHOLE: self._held})
 
     def close(self) -> None:
         """Write the waiting outputs. Raises OutputUnwritableError if the database is still locked."""
@@ -159,6 +162,7 @@ class SqliteSink:
             )
             count(self._db, sink, line, added, gone)
         self._marks.update(marks)
+        self._held = (line.rows or 0) + added.outputs
 
     def _insert_rows(self, rows: list[tuple[object, ...]], sink: str) -> None:
         is_noted = rows and self._writer.appends and not self._writer.may_go_on

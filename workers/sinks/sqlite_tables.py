@@ -212,10 +212,10 @@ def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path)
             raise OthersOutputsError(where=where, job=found, names=names)
 
 
-def check_table_kept(path: Path, table: str, writer: Writer) -> None:
+def check_table_kept(path: Path, table: str, writer: Writer, held: int = 0) -> None:
     """Raise OutputsChangedError if a table does not hold the rows of a run, SinkChangedError if there is no table.
 
-    If outputs are appended, others may remove rows. Then the rest are not checked, nor where they have rows of their own.
+    `held`: how many rows the run had written to it by its last checkpoint. If outputs are appended, others may remove rows. Then the rest are not checked, nor where they have rows of their own.
     """
     if not path.is_file():
         raise SinkChangedError(path=path, table=table)
@@ -228,13 +228,22 @@ def check_table_kept(path: Path, table: str, writer: Writer) -> None:
             line, found = line_of(db, writer.sink(table)), _columns(db, table)
             if line is None or line.run != writer.run or found != COLUMNS:
                 raise SinkChangedError(path=path, table=table)
-            problem = _change_of(db, table, writer, line)
+            problem = _older(line, held) or _change_of(db, table, writer, line)
     except sqlite3.Error as error:
         if is_locked(error) or not os.access(path, os.W_OK):
             raise OutputUnwritableError(path=path, problem=str(error)) from error
         raise OutputsChangedError(where=where, problem=str(error)) from error
     if problem is not None:
         raise OutputsChangedError(where=where, problem=problem)
+
+
+def _older(line: Line, held: int) -> str | None:
+    """Return how a line is older than the checkpoints, None if it is not, or does not tell."""
+    if line.rows is None or line.rows >= held:
+        return None
+    return (
+        f"the run had written {held} rows to it, and it knows of {line.rows}: an older copy is in its place"
+    )
 
 
 def _change_of(db: sqlite3.Connection, table: str, writer: Writer, line: Line) -> str | None:

@@ -110,13 +110,20 @@ class LakeSink(Sink):
             if mode == "append":
                 self._check_partitions(table)
 
-    def check_kept(self, run: str, epoch: int) -> None:
+    def check_kept(self, run: str, epoch: int, held: Mapping[str, int] | None = None) -> None:
         """Check that tables have what a run has committed to them up to an epoch. Raises OutputsChangedError.
 
-        With `by: kind` nothing tells that a whole table is gone.
+        `held`: the last epoch of each kind of outputs; checkpoints of older versions do not tell.
         """
         with self._naming_damage():
             self._check_kept(run, epoch)
+            for kind, least in (held or {}).items():
+                table = self._table(kind)
+                done = table.committed(run) if table.is_there() else None
+                if done is None:
+                    raise self._unknown(table)
+                if done < least:
+                    raise OutputsChangedError(where=table.data, problem=older(done, least))
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:
@@ -136,8 +143,9 @@ class LakeSink(Sink):
             self._check_partitions(table)
             done, least = table.committed(run) or 0, last_listed(table.data, run)
             if not least <= done <= epoch:
-                problem = f"it is at epoch {done} of the run, which has committed epoch {least if done < least else epoch}"
-                raise OutputsChangedError(where=table.data, problem=problem)
+                raise OutputsChangedError(
+                    where=table.data, problem=older(done, least if done < least else epoch)
+                )
             for path, size in table.files():
                 if path.is_relative_to(table.data) and not _has_size(path, size):
                     raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
@@ -300,8 +308,18 @@ class LakeSink(Sink):
         return shaped
 
 
+def older(done: int, committed: int) -> str:
+    """Return the problem of a table that is not at the epoch that is committed."""
+    return f"it is at epoch {done} of the run, which has committed epoch {committed}"
+
+
 def _has_size(path: Path, size: int) -> bool:
     return path.exists() and path.stat().st_size == size
+
+
+def kinds_in(staged: Any) -> list[str]:
+    """Return the kinds of outputs in what a lake has staged."""
+    return [kind for _, kind, _, _ in staged]
 
 
 def lake_sink(kind: str, args: Mapping[str, Any], base_dir: Path, job: Path | None = None) -> LakeSink:
