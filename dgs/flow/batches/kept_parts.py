@@ -108,7 +108,7 @@ def join_blocks(join: Callable[[Any, Any], Any], mine: dict[int, Parts], blocks:
 
 
 @lru_cache(maxsize=1024)
-def classes_in(tags: TagSet, kind: str, classes: int) -> frozenset[int]:
+def classes_in(tags: TagSet, kind: str, classes: int) -> frozenset[Any]:
     """Return the hash classes that are keys of a kind of tags in a set. Every fork asks this of the same few sets.
 
     >>> from dgs.model.tags import Tag
@@ -119,7 +119,7 @@ def classes_in(tags: TagSet, kind: str, classes: int) -> frozenset[int]:
     return frozenset(cls for cls in range(classes) if cls in keys)
 
 
-def fork_keys(state: State, owner: State, sides: tuple[State, State], right: frozenset[int]) -> None:
+def fork_keys(state: State, owner: State, sides: tuple[State, State], right: frozenset[Any]) -> None:
     """Give the keys of each class to one of two states, and keys without a class to `owner`. A class costs the same however many keys it has."""
     for name in OF_CLASSES:
         for number, by_class in state.get(name, {}).items():
