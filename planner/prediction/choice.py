@@ -26,6 +26,9 @@ LATE = 0.5
 ALIKE = 1.02
 """Plans whose predictions differ by less than this factor are taken for equally fast."""
 
+RARELY = 1e-3
+"""The share of events that synchronise up to which a plan of several workers may wait for late keys in place of one worker."""
+
 UNKNOWN = "no rate of its streams is known, so plans cannot be compared: give `rate:`"
 
 
@@ -77,13 +80,13 @@ def _ready_for_late_keys(
 ) -> int:
     """Return which of the plans that are as fast as the best one is the fastest once most keys are new.
 
-    In place of one worker only such are taken where no event synchronises, since there predictions are the surest.
+    In place of one worker only such are taken where hardly any event synchronises, since there predictions are the surest.
     """
     least = predicted[best].throughput / ALIKE
     alike = [
         i
         for i, one in enumerate(predicted)
-        if one.throughput >= least and (len(plans[best]) > 1 or not one.synchronised)
+        if one.throughput >= least and (len(plans[best]) > 1 or one.synchronised <= RARELY)
     ]
     then = {i: late.predict(plans[i]).throughput for i in dict.fromkeys((best, *alike))}
     other = max(then, key=then.__getitem__)

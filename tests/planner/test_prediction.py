@@ -110,14 +110,18 @@ def test_keys_that_come_late_are_shared_as_if_they_had_been_known(known):
 
 
 def test_leaves_wait_for_late_keys_only_where_they_cost_nothing_before_they_come():
-    def leaves(program, costs):
+    def leaves(program, costs, barriers=1.0):
         views = Stream("v", TagSet.of(VIEW), {VIEW("early"): 1000.0}, 0.1)
-        streams = [views, Stream("u", TagSet.of(UPDATE, BARRIER), {UPDATE("early"): 1.0, BARRIER(): 1.0})]
+        streams = [
+            views,
+            Stream("u", TagSet.of(UPDATE, BARRIER), {UPDATE("early"): 1.0, BARRIER(): barriers}),
+        ]
         return len(plan(program, on(Topology(streams), 4), name="cost", costs=costs).leaves)
 
     assert leaves(Join(), Costs(update=1e-5)) == 4
     assert leaves(Join(), Costs(update=1e-5, byte=1e-6)) == 1
-    assert leaves(Keyed(), Costs(update=1e-5)) == 1
+    assert leaves(Keyed(), Costs(update=1e-5), barriers=10.0) == 1
+    assert leaves(Keyed(), Costs(update=1e-5), barriers=0.01) == 4
 
 
 def test_plans_of_many_streams_are_compared_without_comparing_all_pairs_of_streams(monkeypatch):
