@@ -78,13 +78,15 @@ def is_column(given: Any) -> bool:
 def from_user(given: Any, what: str) -> Column:
     """Return a column of user code in one of the forms that columns have: other sequences become lists, tables records.
 
+    So do NumPy arrays of Python objects, which no process could send to another.
+
     Raises ProgramError, with the name of what takes it, for what is no column or has columns of several lengths.
 
     >>> from_user({"n": range(2), "of": (3, 4)}, "emit_batch")
     {'n': [0, 1], 'of': [3, 4]}
     """
     if isinstance(given, (list, pa.Array, pa.ChunkedArray)) or (type(given) is np.ndarray and given.ndim):
-        return given
+        return of_sequence(given)
     if not is_column(given):
         problem = f"{reprlib.repr(given)} is no column: give a list or an array, or a dictionary of these"
         raise ProgramError(program=what, problem=problem)
@@ -99,7 +101,7 @@ def from_user(given: Any, what: str) -> Column:
 
 def of_sequence(given: Any) -> Column:
     """Return a column that is not a dictionary in one of the forms that columns have."""
-    if isinstance(given, np.ma.MaskedArray):
+    if isinstance(given, np.ma.MaskedArray) or (isinstance(given, np.ndarray) and given.dtype.hasobject):
         return given.tolist()  # masked values become None
     if isinstance(given, (list, np.ndarray, pa.Array, pa.ChunkedArray)):
         return given

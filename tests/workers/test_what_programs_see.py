@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +127,8 @@ ARRAYS = [
     lambda n: pa.array([[i, None] for i in range(n)]),
     lambda n: pa.array([None, *(datetime(2024, 1, 1 + i % 9, tzinfo=UTC) for i in range(n))])[:n],
     lambda n: pa.array(["x", None, "y"] * n)[:n].dictionary_encode(),
+    lambda n: np.array([None, Decimal("1.10"), "x", {"z": 1, "a": 2}] * n, dtype=object)[:n],
+    lambda n: np.array([f"text {i}" for i in range(n)], dtype=np.dtypes.StringDType()),
 ]
 
 
@@ -322,3 +325,24 @@ def test_batch_program_sees_the_same_columns_wherever_they_came_from():
         value.rpartition(") ")[2] for run in runs for value in run.values() if "writeable" in value
     }
     assert len(columns_seen) == 1
+
+
+@pytest.mark.parametrize("form", ["column", "batch", "payload"])
+def test_program_sees_lists_in_place_of_arrays_of_objects(form):
+    """Such an array cannot be sent to another process: it would end a run on two hosts, and no other."""
+    values, ts = [None, Decimal("1.10"), [1]] * 100, np.arange(300)
+    given = np.array(values, dtype=object)
+
+    class Columns(Witness):
+        def update_batch(self, state, batch, emit_batch):
+            emit_batch([described_column(batch.payload)] * len(batch))
+            return state
+
+    if form == "column":
+        stream = dgs.stream({"ts": ts, "x": given}, kind="rated", key={"value": "a"}, payload=["x"])
+    else:
+        payload = given if form == "payload" else {"x": given}
+        stream = [EventBatch("s", 0, ts, ts, (RATED("a"),), None, payload)]
+    seen = dgs.run(Columns(), streams={"s": stream}, runtime="local").outputs
+    in_batches = {one for one in seen if not one.startswith("Event(")}
+    assert in_batches == {"list" if form == "payload" else "dict(x: list)"}

@@ -30,7 +30,7 @@ from dgs.errors.nearest import did_you_mean
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig, TimeColumn
 from dgs.job.stream_tags import literal_tag, named_like, some_tag
 from dgs.job.units import TimeUnit
-from dgs.model.columns import Column, distinct, hashable
+from dgs.model.columns import Column, distinct, from_user, hashable
 from dgs.model.events import Codes, EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Kind, Tag, key_problem
@@ -264,7 +264,7 @@ class Mapping:
         return Beats(beats.before, self.clock.times(beats.ts, first=first + beats.before[0]))
 
     def batch(self, first: int, batch: EventBatch) -> Arrivals:
-        """Return the arrivals of an EventBatch from user code, with its tags and payload unchanged.
+        """Return the arrivals of an EventBatch from user code, with its tags and the values of its payload unchanged.
 
         Raises MalformedRowError for a code that is not the index of a tag, and for a kind that the program does not declare.
         """
@@ -276,7 +276,8 @@ class Mapping:
             raise MalformedRowError(stream=self.stream, row=first + row, problem=problem)
         for place, tag in enumerate(batch.tags):
             self._check_kind(tag, place, batch, first)
-        return Arrivals(first, ts, batch.tags, batch.codes, batch.payload)
+        payload = None if batch.payload is None else from_user(batch.payload, "EventBatch")
+        return Arrivals(first, ts, batch.tags, batch.codes, payload)
 
     def _check_kind(self, tag: Tag, place: int, batch: EventBatch, first: int) -> None:
         """Raise MalformedRowError if an event of a batch has a tag of a kind that the program does not declare."""
