@@ -1,10 +1,11 @@
 """Batch on Spark alone beside the local runtime: windows over Parquet files, and a keyed join with one hot page.
 
-    python -m experiments.bench.spark_batch --events 10000000
+    python -m experiments.bench.spark_batch --events 10000000 --events 100000000
 
 Each case runs on the local runtime and on Spark with one core and with two, each in a process of its own, after a short run that
-starts the session and its Python processes. The table shows seconds of the best run, the ratio to the local runtime, and the peak
-memory of the driver's Python process.
+starts the session and its Python processes. The table shows seconds of the best run, the ratio to the local runtime and to Spark on one
+core, and the peak memory of the driver's Python process. `plain` is what a second core can bring here at most: the values summed by
+`mapInArrow` in a query of Spark, without dgs. In the case `scalar`, `update` is called for every event.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -28,54 +30,85 @@ from dgs.api.preparing import Launch, from_file, prepare
 from dgs.api.running import run_job
 from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import SparkConfig
+from dgs.job.settings import Given
 from dgs.spark_bridge.session.session import session
 
 EXPERIMENTS = Path(__file__).parents[1]
-LOCAL = "local"
-ENGINES = (LOCAL, "local[1]", "local[2]")
+LOCAL, PLAIN = "local", "plain"
+MASTERS = ("local[1]", "local[2]")
 GROUP = 500_000
 """Rows in a row group of the input."""
 PAGES = 2
 HOT = 0.9
 """The share of the views that are of one page."""
+SCALAR = """
+import dgs
+from experiments.event_window.program import EventWindow
+
+class Scalar(EventWindow):
+    update_batch, update_windows = dgs.Program.update_batch, dgs.Program.update_windows
+"""
 
 
 def main(
-    events: Annotated[int, typer.Option(min=100_000, help="Events of the windows.")] = 10_000_000,
+    events: Annotated[
+        list[int] | None, typer.Option(min=100_000, help="Events of the windows. Repeatable.")
+    ] = None,
     views: Annotated[int, typer.Option(min=10_000, help="Views of the join.")] = 2_000_000,
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each case; the best counts.")] = 3,
-    case: Annotated[list[str] | None, typer.Option(help="1000, 70000 or join. Repeatable.")] = None,
+    case: Annotated[list[str] | None, typer.Option(help="1000, 70000, scalar or join. Repeatable.")] = None,
 ) -> None:
     """Measure, and print a line for each case and engine."""
-    cases = case or ["1000", "70000", "join"]
     print(
-        f"{'case':>8} {'engine':>9} {'seconds':>8} {'x local':>8} {'x local[1]':>10} {'peak MiB':>9} correct"
+        f"{'case':>18} {'engine':>14} {'seconds':>8} {'x local':>8} {'x local[1]':>10} {'peak MiB':>9} correct"
     )
-    with tempfile.TemporaryDirectory() as place:
-        for name in cases:
-            directory = Path(place) / name
-            directory.mkdir()
-            expected = joined(directory, views) if name == "join" else windows(directory, events, int(name))
-            took: dict[str, float] = {}
-            for engine in ENGINES:
-                row = _apart(directory, engine, repeat)
-                took[engine] = row["seconds"]
-                ratios = [took["local"] / row["seconds"], took.get("local[1]", float("nan")) / row["seconds"]]
-                print(
-                    f"{name:>8} {engine:>9} {row['seconds']:8.2f} {ratios[0]:8.2f} {ratios[1]:10.2f} "
-                    f"{row['peak_mib']:9,} {[row['outputs'], row['sum']] == expected}",
-                    flush=True,
-                )
+    for name in case or ["1000", "70000", "scalar", "join"]:
+        for size in [views] if name == "join" else events or [10_000_000]:
+            with tempfile.TemporaryDirectory() as place:
+                _measure_all(Path(place), name, size, repeat)
 
 
-def windows(directory: Path, events: int, count: int) -> list[int]:
+def _measure_all(directory: Path, case: str, size: int, repeat: int) -> None:
+    """Write the input of a case and run it on all engines."""
+    expected = _inputs(directory, case, size)
+    plain = [f"{PLAIN} {master}" for master in MASTERS if case.isdigit()]
+    took: dict[str, float] = {}
+    for engine in (LOCAL, *MASTERS, *plain):
+        row = _apart(directory, engine, repeat)
+        took[engine] = row["seconds"]
+        kind = engine.removesuffix(MASTERS[0]).removesuffix(MASTERS[1])
+        one = took.get(f"{kind}{MASTERS[0]}", float("nan"))
+        print(
+            f"{f'{case} {size:,}':>18} {engine:>14} {row['seconds']:8.2f} {took[LOCAL] / row['seconds']:8.2f} "
+            f"{one / row['seconds']:10.2f} {row['peak_mib']:9,} {[row['outputs'], row['sum']] == expected}",
+            flush=True,
+        )
+
+
+def _inputs(directory: Path, case: str, size: int) -> list[int]:
+    if case == "join":
+        return joined(directory, size)
+    if case == "scalar":
+        (directory / "program.py").write_text(SCALAR)
+        return windows(directory, size, 1000, program="program.py:Scalar", compile="off")
+    return windows(directory, size, int(case))
+
+
+def windows(directory: Path, events: int, count: int, *, program: str = "", **runtime: str) -> list[int]:
     """Write values in `count` windows, and their plan; return the number of outputs and their sum."""
-    payload = np.random.default_rng(1).integers(0, 1000, events)
-    _write(directory / "values.parquet", ts=np.arange(events), payload=payload)
+    random, total = np.random.default_rng(1), 0
+    schema = pa.schema({"ts": pa.int64(), "payload": pa.int64()})
+    with pq.ParquetWriter(directory / "values.parquet", schema) as writer:
+        for start in range(0, events, GROUP):
+            ts = np.arange(start, min(start + GROUP, events))
+            payload = random.integers(0, 1000, len(ts))
+            total += int(payload.sum())
+            writer.write_table(pa.table({"ts": ts, "payload": payload}, schema))
     ends = np.linspace(0, events, count + 1).astype(np.int64)[1:]
     _write(directory / "barriers.parquet", ts=ends, payload=np.arange(count))
-    _plan(directory, "event_window", "EventWindow", barriers={"kind": "barrier"}, values={"kind": "value"})
-    return [count, int(payload.sum())]
+    program = program or f"{EXPERIMENTS / 'event_window' / 'program.py'}:EventWindow"
+    _plan(directory, program, {"barriers": {"kind": "barrier"}, "values": {"kind": "value"}}, **runtime)
+    return [count, total]
 
 
 def joined(directory: Path, views: int) -> list[int]:
@@ -91,30 +124,54 @@ def joined(directory: Path, views: int) -> list[int]:
         payload=np.arange(len(ts)),
     )
     tags = {kind: {"kind": kind, "key": {"column": "page"}} for kind in ("update", "view")}
-    _plan(directory, "page_view_join", "PageViewJoin", updates=tags["update"], views=tags["view"])
+    program = f"{EXPERIMENTS / 'page_view_join' / 'program.py'}:PageViewJoin"
+    _plan(directory, program, {"updates": tags["update"], "views": tags["view"]})
     return [views + len(ts), int(visitor.sum())]
 
 
 def measure(directory: Path, engine: str, repeat: int) -> dict[str, Any]:
     """Run the plan of a directory in this process; return the best seconds, the driver's peak memory and what came out."""
-    prepared = prepare(from_file(directory / "plan.yaml", {}))
+    if engine.startswith(PLAIN):
+        return _plain(directory, engine.split()[1], repeat)
     spark = None if engine == LOCAL else SparkConfig(master=engine)
+    kind = LOCAL if spark is None else "spark"
+    prepared = prepare(from_file(directory / "plan.yaml", {"runtime.kind": Given(kind, "the bench")}))
     best = float("inf")
     with nullcontext() if spark is None else session(spark, directory / "spark"):
         for run in range(repeat + 1):  # the first one starts what is to be started
             job = Launch(prepared, RunDirectory(directory / f"run-{engine}-{run}")).job
             if spark is not None:
                 job = replace(job, spark=spark)
-            kind = "local" if spark is None else "spark"
-            job = replace(job, runtime=job.runtime.model_copy(update={"kind": kind}))
             Path("/proc/self/clear_refs").write_text("5")  # reset the peak
             began = time.perf_counter()
             run_job(job)
             if run:
                 best = min(best, time.perf_counter() - began)
-    peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
     tables = [pq.read_table(path) for path in sorted((directory / "out").glob("*.parquet"))]
-    return {"seconds": best, "peak_mib": int(peak) // 1024, **_of(pa.concat_tables(tables))}
+    return {"seconds": best, "peak_mib": _peak_mib(), **_of(pa.concat_tables(tables))}
+
+
+def _plain(directory: Path, master: str, repeat: int) -> dict[str, Any]:
+    """Let a query of Spark sum the values in `mapInArrow`."""
+    best, total = float("inf"), 0
+    with session(SparkConfig(master=master), directory / "spark") as spark:
+        for run in range(repeat + 1):
+            began = time.perf_counter()
+            rows = spark.read.parquet(str(directory / "values.parquet")).mapInArrow(_sums, "sum bigint")
+            total = sum(row[0] for row in rows.collect())
+            if run:
+                best = min(best, time.perf_counter() - began)
+    windows = pq.read_metadata(directory / "barriers.parquet").num_rows
+    return {"seconds": best, "peak_mib": _peak_mib(), "outputs": windows, "sum": total}
+
+
+def _sums(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.record_batch({"sum": [int(batch.column("payload").to_numpy().sum())]})
+
+
+def _peak_mib() -> int:
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
 
 
 def show(directory: str, engine: str, repeat: int) -> None:
@@ -138,7 +195,7 @@ def _apart(directory: Path, engine: str, repeat: int) -> dict[str, Any]:
     return found
 
 
-def _plan(directory: Path, folder: str, program: str, **streams: dict[str, Any]) -> None:
+def _plan(directory: Path, program: str, streams: dict[str, dict[str, Any]], **runtime: str) -> None:
     declared = [
         {"id": name, "tags": tags, "source": {"parquet": {"path": f"{name}.parquet"}}, "payload": "payload"}
         for name, tags in streams.items()
@@ -146,9 +203,10 @@ def _plan(directory: Path, folder: str, program: str, **streams: dict[str, Any])
     plan = {
         "version": 1,
         "name": "spark-batch",
-        "program": {"ref": f"{EXPERIMENTS / folder / 'program.py'}:{program}"},
+        "program": {"ref": program},
         "streams": declared,
         "sinks": [{"parquet": {"path": "out"}}],
+        "runtime": runtime,
     }
     (directory / "plan.yaml").write_text(json.dumps(plan))
 

@@ -5,12 +5,10 @@ workers are independent of each other (the keys of a page-view join, say). A uni
 owns events or has no children.
 
 A unit whose root owns one stream, above children that all accumulate, is computed in *windows*: one task per child that owns
-events folds them to partial states, one per window between two events of the root.
+events folds them to partial states, one per window between two events of the root. `cut` makes such a unit of a single worker.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
->>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.model.tags import kind
->>> from dgs.model.tag_sets import TagSet
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
 >>> class Windows(Program):
 ...     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
@@ -22,6 +20,10 @@ events folds them to partial states, one per window between two events of the ro
 >>> root = PlanNode("root", ImplTagSet.of(b=TagSet.of(BARRIER)), children=leaves)
 >>> [(unit.node.id, [leaf.id for leaf in unit.folds]) for unit in Division(Windows(), Plan(root)).units]
 [('root', ['leaf0', 'leaf1'])]
+>>> alone = PlanNode("alone", ImplTagSet.of({"b": TagSet.of(BARRIER), "v": TagSet.of(VALUE)}))
+>>> [unit] = Division(Windows(), Plan(alone)).units
+>>> cut(unit, Windows()).node.tags, [fold.tags for fold in cut(unit, Windows()).folds]
+({b: {barrier}}, [{v: {value}}])
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import Program, State
+from dgs.model.tag_sets import TagSet
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.workers.protocol.forking import Forking
@@ -43,10 +47,19 @@ class Unit:
     node: PlanNode
     folds: tuple[PlanNode, ...] = ()
 
-    @property
-    def stream(self) -> str:
-        """The one implementation stream of its root's events, if it is computed in windows."""
-        return self.node.tags.streams[0][0]
+
+def cut(unit: Unit, program: Program) -> Unit | None:
+    """Return a unit with the same events whose kinds that accumulate are folded apart from its root; None if that cannot be.
+
+    It can be if all other events are of one stream, whatever workers the plan has for them: so the order of the windows is known.
+    """
+    node, tags = unit.node, unit.node.subtree_tags()
+    apart = TagSet.of(*program.accumulating)
+    folded = ImplTagSet.of({stream: some & apart for stream, some in tags})
+    if not folded or len((tags - folded).streams) > 1 or program.accumulating & set(map(str, program.stamps)):
+        return None
+    root = PlanNode(node.id, tags - folded, node.state_type)
+    return Unit(unit.number, root, (PlanNode(node.id, folded, node.state_type),))
 
 
 class Division:

@@ -20,7 +20,7 @@ from dgs import codec
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.outputs import OutputBatch
-from dgs.model.program import Program, State
+from dgs.model.program import State
 from dgs.planner.plan import PlanNode
 from dgs.spark_bridge.batch.root_events import pieces
 from dgs.spark_bridge.batch.task_inputs import Inputs
@@ -40,11 +40,11 @@ from dgs.spark_bridge.batch.tasks import (
     read_answers,
     written,
 )
-from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, joined
-from dgs.workers.protocol.folding.fold import Folder
+from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, folder_of, joined
 from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.runtime import process
+from dgs.workers.runtime.job import Job
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -86,7 +86,7 @@ def _rows(work: Work, replay: Replay, answers: Iterator[Answer]) -> Iterator[Row
     ):
         batches = root.batches() if root.has_events else inputs.batches()
         state, write = codec.decode(replay.state), partial(written, outputs=outputs, collects=work.collects)
-        state = yield from _replayed(job.program, replay.node, state, batches, answers, write=write)
+        state = yield from _replayed(job, replay.node, state, batches, answers, write=write)
         staged = outputs.stage()
     yield Row(STATE, codec.encode(state, keeps_order=True))
     figures = {replay.node.id: {"host": replay.number, "events": root.count, "synchronisations": root.count}}
@@ -106,7 +106,7 @@ def _rows(work: Work, replay: Replay, answers: Iterator[Answer]) -> Iterator[Row
 
 
 def _replayed(
-    program: Program,
+    job: Job,
     node: PlanNode,
     state: State,
     batches: Iterable[EventBatch],
@@ -115,13 +115,12 @@ def _replayed(
     write: Callable[[OutputBatch], Iterator[Row]],
 ) -> Generator[Row, None, State]:
     """Yield the rows of outputs; return the last state."""
-    forking = Forking(program, node, [])
+    forking = Forking(job.program, node, [])
     chunks = (
         (chunk, joined((codec.decode(answer.data) for answer in group), forking.joined_with))
         for chunk, group in groupby(answers, key=lambda answer: answer.chunk)
     )
-    types = {state_type.name: state_type for state_type in program.states()}
-    folder = Folder(program, types[node.state_type], node.id)
+    folder = folder_of(job, node)
     chunk, windows, passed = -1, dict[int, State](), 0
     for batch in pieces(batches, WINDOWS_A_CHUNK):
         if chunk < passed // WINDOWS_A_CHUNK:

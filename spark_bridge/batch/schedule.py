@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from math import ceil, inf
 from pathlib import Path
 
 from dgs import codec
+from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import State
 from dgs.planner.plan import Plan, PlanNode
-from dgs.spark_bridge.batch.plan_units import Division, Unit
+from dgs.spark_bridge.batch.plan_units import Division, Unit, cut
 from dgs.spark_bridge.batch.root_events import RootEvents
 from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.tasks import Replay, Task
@@ -25,7 +28,13 @@ LEAST_ROWS = 250_000
 """A part of a stream has at least about so many rows, or its task would mostly start and end."""
 
 PARTS_A_CORE = 2
-"""Parts of a stream for each core, over all units in windows, so that a slow one holds up less."""
+"""Parts for each core where they are large, over all streams and units in windows, so that a slow one holds up less."""
+
+LARGE_PART = 4_000_000
+"""Rows of a part that is worth the start of one more task."""
+
+LEAST_IN_WINDOW = 16
+"""Rows in a window, on average, from which on a unit of one worker is cut: each window is a state that goes to another task."""
 
 
 class Schedule:
@@ -41,11 +50,12 @@ class Schedule:
         in_windows = self._has_one_type and job.on_error == "stop"
         self._division = Division(job.program, job.plan, in_windows=in_windows)
         self._states, self._kept = self._division.fork(state)
+        self._units = self._in_windows() if in_windows else self._division.units
         tasks: list[Task] = []
         self._roots: dict[int, Replay] = {}
         self._kept_by_roots: set[str] = set()
         for unit in self._division.units:
-            for task in self._folds_of(unit) if unit.folds else [self._whole(unit)]:
+            for task in self._folds_of(self._units[unit.number]) or [self._whole(unit)]:
                 tasks.append(replace(task, number=len(tasks), unit=unit.number))
         self.tasks = self._kept_by(tasks)
         self.replays = tuple(
@@ -56,7 +66,7 @@ class Schedule:
         """Yield a notice for each group of the plan's workers that cannot work in parallel on Spark."""
         for unit in self._division.units:
             count = sum(1 for _ in unit.node.walk())
-            if count > 1 and not unit.folds:
+            if count > 1 and unit.number not in self._roots:
                 yield (
                     f"{count} workers of the plan, {unit.node.id} and those below it, hand states to each other while they run, "
                     "which tasks of Spark cannot: they work in one task"
@@ -74,54 +84,95 @@ class Schedule:
         plan = Plan(alone if self._has_one_type else node)
         return Task(0, tags, plan=plan, state=self._first_state(unit))
 
-    def _folds_of(self, unit: Unit) -> Iterator[Task]:
-        """Yield the tasks that fold for a unit: one for each part of a stream that has parts, else one for each worker."""
-        replay = self._roots[unit.number] = self._replay(unit)
+    def _in_windows(self) -> tuple[Unit, ...]:
+        """Return the units, those of one worker cut where there would be fewer tasks than cores."""
+        units = self._division.units
+        if len(units) >= self._cores:
+            return units
+        return tuple(unit if unit.folds else cut(unit, self._job.program) or unit for unit in units)
+
+    def _folds_of(self, unit: Unit) -> list[Task]:
+        """Return the tasks that fold for a unit: one for each part of a stream that has parts, else one for each worker.
+
+        There are none if the unit is not computed in windows: it was cut, and that would give no more tasks, or many small windows.
+        """
         in_parts = self._parts_of(unit)
+        most = inf
+        if not self._division.units[unit.number].folds:
+            if not in_parts:
+                return []
+            most = (
+                sum(rows.stop - rows.start for ranges in in_parts.values() for rows in ranges)
+                // LEAST_IN_WINDOW
+            )
+        replay = self._replay(unit, most)
+        if replay is None:
+            return []
+        self._roots[unit.number] = replay
+        return list(self._folding(unit, in_parts, replay.root))
+
+    def _folding(
+        self, unit: Unit, in_parts: Mapping[str, Sequence[range]], root: RootEvents
+    ) -> Iterator[Task]:
         for node in unit.folds:
             tags = ImplTagSet.of({s: some for s, some in node.tags if declared(s)[0] not in in_parts})
             if tags:
-                yield Task(0, tags, node=node, root=replay.root)
+                yield Task(0, tags, node=node, root=root)
         for name, ranges in in_parts.items():
             owners = [node for node in unit.folds if _of_stream(node, name)]
             tags = ImplTagSet()
             for node in owners:
                 tags |= _of_stream(node, name)
             for i, rows in enumerate(ranges):
-                yield Task(0, tags, node=owners[i % len(owners)], root=replay.root, rows={name: rows})
+                yield Task(0, tags, node=owners[i % len(owners)], root=root, rows={name: rows})
 
     def _parts_of(self, unit: Unit) -> dict[str, list[range]]:
-        """Return the parts of the streams that several tasks read for a unit."""
-        folded = {declared(stream)[0] for node in unit.folds for stream, _ in node.tags}
-        return {name: ranges for name, ranges in self._parts.items() if name in folded}
+        """Return the parts of the streams that have several, or that several workers of a unit would read."""
+        owners = Counter(
+            name for node in unit.folds for name in {declared(stream)[0] for stream, _ in node.tags}
+        )
+        return {
+            name: ranges
+            for name, ranges in self._parts.items()
+            if name in owners and max(owners[name], len(ranges)) > 1
+        }
 
     @cached_property
     def _parts(self) -> dict[str, list[range]]:
-        """The parts of each stream that has several. After a resume and up to a cut, streams are read as a whole.
+        """The parts of each stream that can be read in parts. After a resume and up to a cut, streams are read as a whole.
 
         With many units there are fewer parts, since each unit reads all parts of a stream that they share.
         """
         if self._point.epoch or self._job.until is not None:
             return {}
-        in_windows = sum(bool(unit.folds) for unit in self._division.units)
-        most = max(1, PARTS_A_CORE * self._cores // max(in_windows, 1))
-        found: dict[str, list[range]] = {}
-        for config in self._job.streams if most > 1 else ():
-            ranges = parts(row_groups(config, self._job.source_context), least=LEAST_ROWS, most=most)
-            if len(ranges) > 1:
-                found[config.id] = ranges
-        return found
+        in_windows = [unit for unit in self._units if unit.folds]
+        streams = set().union(*map(_folded, in_windows))
+        groups = {
+            config.id: row_groups(config, self._job.source_context)
+            for config in self._job.streams
+            if config.id in streams
+        }
+        rows = sum(map(sum, groups.values()))
+        most = max(1, self._cores // max(len(in_windows), 1))
+        if rows >= most * PARTS_A_CORE * LARGE_PART:
+            most *= PARTS_A_CORE
+        return {
+            name: parts(sizes, least=LEAST_ROWS, most=ceil(sum(sizes) * most / rows))
+            for name, sizes in groups.items()
+            if sizes
+        }
 
-    def _replay(self, unit: Unit) -> Replay:
-        """Read the events of a unit's root, and keep its stream unless tasks read it, too."""
-        node, nodes = unit.node, self._job.plan.nodes()
-        others = {stream for other in nodes if other is not node for stream, _ in other.tags}
-        keeps = frozenset([unit.stream]) - others
-        self._kept_by_roots |= keeps
-        own = ImplTagSet.of(dict(node.tags.streams))
-        with closing(Inputs(self._job, own, keeps, self._point)) as inputs:
-            root = RootEvents.written(self._directory / str(unit.number), inputs.batches())
+    def _replay(self, unit: Unit, most: float) -> Replay | None:
+        """Read the events of a unit's root, and keep its stream unless tasks read it, too. Return None if there are more than `most`."""
+        node, others = unit.node, [other for other in self._job.plan.nodes() if other.id != unit.node.id]
+        theirs = {stream for other in (*others, *unit.folds) for stream, _ in other.tags}
+        keeps = frozenset(stream for stream, _ in node.tags) - theirs
+        with closing(Inputs(self._job, node.tags, keeps, self._point)) as inputs:
+            root = RootEvents.written(self._directory / str(unit.number), _until(inputs.batches(), most))
             drops, sources = inputs.drops(), inputs.described()
+        if root.count > most:
+            return None
+        self._kept_by_roots |= keeps
         return Replay(0, unit.number, node, root, self._first_state(unit), drops, sources)
 
     def _first_state(self, unit: Unit) -> bytes:
@@ -142,6 +193,21 @@ class Schedule:
             for task in rest if readers and first.rows else [first]:
                 keeps[task.number].add(stream)
         return tuple(replace(task, keeps=frozenset(mine)) for task, mine in zip(tasks, keeps, strict=True))
+
+
+def _until(batches: Iterable[EventBatch], most: float) -> Iterator[EventBatch]:
+    """Yield batches until they have more than `most` events."""
+    count = 0
+    for batch in batches:
+        yield batch
+        count += len(batch)
+        if count > most:
+            return
+
+
+def _folded(unit: Unit) -> set[str]:
+    """Return the streams whose events are folded for a unit."""
+    return {declared(stream)[0] for node in unit.folds for stream, _ in node.tags}
 
 
 def _of_stream(node: PlanNode, name: str) -> ImplTagSet:

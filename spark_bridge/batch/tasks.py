@@ -20,13 +20,11 @@ from dgs.job.loading import load_program
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN, END
 from dgs.model.outputs import OutputBatch
-from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode
 from dgs.spark_bridge.batch.root_events import RootEvents
 from dgs.spark_bridge.batch.task_inputs import Edges, Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs, error_row
-from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, OpenWindows, Window, chunks
-from dgs.workers.protocol.folding.fold import Folder
+from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, OpenWindows, Window, chunks, folder_of
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
@@ -261,7 +259,7 @@ def _made(
     if task.plan is not None:
         yield from _unit(job, task.plan, task, inputs, figures)
     elif task.node is not None:
-        yield from _windows(job.program, task, inputs)
+        yield from _windows(job, task, inputs)
         figures[task.node.id] = {"host": task.number, "events": inputs.events, "synchronisations": 0}
 
 
@@ -300,13 +298,11 @@ def _unit(
         figures[worker.id] = {"host": task.number, **counts}
 
 
-def _windows(program: Program, task: Task, inputs: Inputs) -> Iterator[OutputBatch | Row]:
+def _windows(job: Job, task: Task, inputs: Inputs) -> Iterator[OutputBatch | Row]:
     """Fold accumulating events into partial states, stream by stream, and yield the windows that a stream has passed."""
     if task.node is None or task.root is None:
         raise InternalError(problem=f"task {task.number} has no windows")
-    types = {state_type.name: state_type for state_type in program.states()}
-    folder = Folder(program, types[task.node.state_type], task.node.id)
-    keys = task.root.keys()
+    folder, keys = folder_of(job, task.node), task.root.keys()
     for name in inputs.streams:
         windows, passed = OpenWindows(folder, keys), list[Window]()
         frontier = BEGIN

@@ -17,8 +17,12 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State
+from dgs.planner.plan import PlanNode
+from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.joined_windows import NOTHING
+from dgs.workers.protocol.folding.to_compile import ToCompile
+from dgs.workers.runtime.job import Job
 
 Window = tuple[int, State]
 """The number of a window, and its partial state."""
@@ -61,6 +65,14 @@ def joined(parts: Iterable[Iterable[Window]], join: Callable[[State, State], Sta
 
 MOST_AT_ONCE = 65_536
 """Most windows that one call folds into. A batch with fewer events than windows goes from one event to the next."""
+
+
+def folder_of(job: Job, node: PlanNode) -> Folder:
+    """Return what folds the events of a worker, compiled as in every runtime."""
+    state_type = next(one for one in job.program.states() if one.name == node.state_type)
+    mode = job.runtime.compile
+    compiled = ToCompile(state_type.update, mode == "require", BOUNDS.worth_compiling)
+    return Folder(job.program, state_type, node.id, compiled=None if mode == "off" else compiled)
 
 
 class OpenWindows:

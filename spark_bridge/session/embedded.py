@@ -93,9 +93,10 @@ class Embedded:
                 if is_on_this_machine(master):
                     _leave_out_checksums(self._context)
             except Exception as error:
-                problem = sentence(str(error))  # before the JVM ends: a Java error asks it for its text
+                # Before the JVM ends: a Java error asks it for its text.
+                problem, is_lost = sentence(str(error)), is_of_lost_java(error)
                 self._end()
-                if is_of_lost_java(error):
+                if is_lost:
                     raise
                 raise SparkUnavailableError(problem=problem, log=work_dir / "spark.log") from None
             except BaseException:

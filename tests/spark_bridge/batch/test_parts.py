@@ -10,7 +10,8 @@ import pytest
 
 import dgs
 from dgs.errors import OutOfOrderError, UnownedTagError, UserCodeError
-from dgs.spark_bridge.batch import schedule
+from dgs.errors.resources import CompileError
+from dgs.spark_bridge.batch import batch_driver, schedule
 
 PROGRAM = """
 from dgs.monoids import KeyedWindows
@@ -20,6 +21,14 @@ class ByKey(KeyedWindows):
     monoid = SUM
     accumulates = (dgs.kind("value", key=(0, 1)),)
     closes = (dgs.kind("barrier", key=(0, 1)),)
+
+class Scalar(EventWindow):
+    update_batch, update_windows = dgs.Program.update_batch, dgs.Program.update_windows
+
+class Hidden(Scalar):
+    def update(self, state, event, emit):
+        eval("0")
+        return super().update(state, event, emit)
 
 class Failing(EventWindow):
     update_batch, update_windows = dgs.Program.update_batch, dgs.Program.update_windows
@@ -34,6 +43,8 @@ class Failing(EventWindow):
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
     monkeypatch.setattr(schedule, "LEAST_ROWS", 1)
+    monkeypatch.setattr(schedule, "LARGE_PART", 1)
+    monkeypatch.setattr(schedule, "LEAST_IN_WINDOW", 5)
 
 
 def write(path, ts, payload, **more):
@@ -69,18 +80,82 @@ def plan(tmp_path):
 def test_each_row_is_read_by_one_task(here, plan):
     run = dgs.run(plan, runtime="spark", verify=True)
     assert run.verified, run.differences
-    rows = [task.rows for task in here[0].work.tasks]
-    assert sorted((name, part.start, part.stop) for one in rows for name, part in one.items()) == [
-        ("v", 0, 21),
-        ("v", 21, 35),
-        ("v", 35, 49),
-        ("v", 49, 60),
-        ("w", 0, 14),
-        ("w", 14, 28),
-        ("w", 28, 35),
-        ("w", 35, 45),
-    ]
+    for name, rows in (("v", 60), ("w", 45)):
+        parts = sorted(
+            (part.start, part.stop) for task in here[0].work.tasks for part in (task.rows.get(name),) if part
+        )
+        assert len(parts) > 1
+        assert [start for start, _ in parts] + [rows] == [0] + [stop for _, stop in parts]
     assert sum(one["events"] for one in run.report["per_worker"].values()) == 9 + 60 + 45
+
+
+def alone(plan, **more):
+    """Let a plan have one stream of values, and so one worker."""
+    document = json.loads(plan.read_text())
+    document["streams"] = [{**stream, **more} for stream in document["streams"][:2]]
+    plan.write_text(json.dumps(document))
+
+
+def test_one_worker_is_cut_into_windows_for_several_cores(here, plan):
+    alone(plan)
+    run = dgs.run(plan, runtime="spark", verify=True)
+    assert run.verified, run.differences
+    work = here[0].work
+    assert len(work.job.plan.root.subtree_tags().streams) == 2
+    assert not work.job.plan.root.children
+    assert len(work.replays) == 1
+    assert len([task for task in work.tasks if task.rows]) > 1
+    assert run.report["per_worker"]["w0"]["events"] == 9 + 60
+
+
+def test_kinds_of_one_stream_are_cut_apart(here, plan):
+    """Barriers and values share a stream: tasks fold its values, and the driver reads its barriers."""
+    kinds = np.where(np.arange(60) % 20 == 3, "barrier", "value")
+    write(plan.parent / "v.parquet", np.arange(60), np.arange(60), kind=kinds)
+    document = json.loads(plan.read_text())
+    document["streams"] = [document["streams"][1]]
+    document["streams"][0]["tags"] = {"kind": {"column": "kind"}, "kinds": ["value", "barrier"]}
+    plan.write_text(json.dumps(document))
+    run = dgs.run(plan, runtime="spark", verify=True)
+    assert run.verified, run.differences
+    assert here[0].work.replays[0].root.count == 3
+
+
+def test_one_worker_of_accumulating_events_alone_is_folded_in_parts(here, plan):
+    document = json.loads(plan.read_text())
+    document["streams"] = [document["streams"][1]]
+    plan.write_text(json.dumps(document))
+    run = dgs.run(plan, runtime="spark", verify=True)
+    assert run.verified, run.differences
+    assert len(here[0].work.tasks) > 1
+
+
+@pytest.mark.parametrize("reason", ["small windows", "one core", "not from Parquet", "up to a cut"])
+def test_one_worker_is_one_task_where_a_cut_gains_nothing(here, plan, monkeypatch, reason):
+    alone(plan, **({"source": {"csv": {"path": "v.csv"}}} if reason == "not from Parquet" else {}))
+    (plan.parent / "v.csv").write_text("ts,payload\n1,2\n3,4\n")
+    if reason == "small windows":
+        write(plan.parent / "barriers.parquet", np.arange(50), np.arange(50))
+    if reason == "one core":
+        monkeypatch.setattr(batch_driver, "cores_of", lambda _: 1)
+    run = dgs.run(
+        plan, runtime="spark", verify=True, **({"max_events": 40} if reason == "up to a cut" else {})
+    )
+    assert run.verified, run.differences
+    assert (len(here[0].work.tasks), here[0].work.replays) == (1, ())
+
+
+def test_compiled_updates_fold_windows(here, plan, monkeypatch):
+    """What `runtime.compile` says holds in the tasks that fold and replay, too."""
+    document = json.loads(plan.read_text())
+    document["program"]["ref"] = "own.py:Hidden"
+    document["runtime"] = {"kind": "spark", "compile": "require"}
+    plan.write_text(json.dumps(document))
+    with pytest.raises(CompileError):
+        dgs.run(plan)
+    document["program"]["ref"] = "own.py:Scalar"
+    plan.write_text(json.dumps(document))
+    assert dgs.run(plan, verify=True).verified
 
 
 def test_driver_gets_only_states_and_reports_of_the_units(here, plan):
@@ -106,7 +181,11 @@ def test_units_that_read_one_stream_each_read_all_its_parts(here, plan):
     run = dgs.run(plan, runtime="spark", verify=True, optimizer={"name": "greedy", "max_leaves": 8})
     assert run.verified, run.differences
     assert len(here[0].work.replays) == 2
-    assert all(len({task.unit for task in here[0].work.tasks if name in task.rows}) == 2 for name in "vw")
+    tasks = here[0].work.tasks
+    assert {name for task in tasks for name in task.rows}
+    assert all(
+        len({one.unit for one in tasks if name in one.rows}) == 2 for task in tasks for name in task.rows
+    )
 
 
 def test_disorder_between_two_parts_is_found(here, plan):

@@ -12,7 +12,7 @@ import pytest
 from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session import session as sessions
-from dgs.spark_bridge.session.embedded import end_of, end_quietly, home_of_links, why_java_ended
+from dgs.spark_bridge.session.embedded import Embedded, end_of, end_quietly, home_of_links, why_java_ended
 from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.session import CONNECT_PACKAGES, check_installed, session, settings
 
@@ -201,6 +201,30 @@ def test_unusable_session_is_stopped_with_its_reason(monkeypatch, tmp_path):
     with pytest.raises(SparkUnavailableError, match="many is no number"), session(SparkConfig(), tmp_path):
         pass
     assert stopped == [True]
+
+
+def test_setting_that_spark_refuses_at_its_start_is_told_before_java_ends(monkeypatch, tmp_path):
+    stopped = []
+
+    class OfJavaError(Exception):
+        """An error that has its text only while Java runs."""
+
+        def __str__(self):
+            if stopped:
+                raise ConnectionRefusedError
+            return "File file:/nowhere does not exist"
+
+    class FailingContext:
+        def __init__(self, **_):
+            raise OfJavaError
+
+    process = SimpleNamespace(stdin=None, wait=lambda _: None)
+    gateway = SimpleNamespace(shutdown=lambda: stopped.append(True), proc=process)
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", lambda *_: gateway)
+    monkeypatch.setattr("pyspark.SparkContext", FailingContext)
+    with pytest.raises(SparkUnavailableError, match="nowhere does not exist"):
+        Embedded("local[1]", {}, tmp_path, log=tmp_path / "spark.log")
+    assert stopped
 
 
 QUIET = """
