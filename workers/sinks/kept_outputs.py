@@ -236,8 +236,9 @@ class StdoutSink:
         while self._is_filled() and given < BYTES_AT_ONCE:
             if not select.select([], [file], [], 0.0 if given else within)[1]:
                 break
-            # A pipe that can be written to has room for so much, so this write does not wait.
-            written = os.write(file, self._text[self._shown : self._shown + select.PIPE_BUF])
+            # A pipe that can be written to has room for so much, so this write does not wait, and tears no line that fits.
+            piece = self._text[self._shown : self._shown + select.PIPE_BUF]
+            written = os.write(file, piece[: piece.rfind(b"\n") + 1 or None])
             self._shown += written
             given += written
         return given > 0

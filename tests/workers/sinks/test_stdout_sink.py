@@ -56,6 +56,22 @@ def test_lines_that_are_not_printed_to_their_end_are_left():
     assert not out.is_behind
 
 
+def test_reader_of_a_run_that_stops_gets_whole_lines():
+    """What is left comes again with the run that goes on: behind half a line it would be none."""
+    out = sink()
+    with piped() as pipe:
+        out.show()
+        printed = os.read(pipe.fileno(), 2**20).decode()
+    assert "".join([printed, *out.left()]) == "".join(LINES)
+
+
+def test_line_that_no_pipe_takes_at_once_is_printed():
+    lines = ["a" * 10_000 + "\n", "b\n"]
+    with piped() as pipe:
+        sink(lines).show()
+        assert pipe.read(20_000).decode() == "".join(lines)
+
+
 def test_what_was_printed_before_comes_before():
     with piped() as pipe:
         sys.stdout.write("first\n")

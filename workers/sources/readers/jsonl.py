@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -53,8 +54,9 @@ def parsed(text: bytes | None) -> Line:
         raise LineProblemError(f"the line is not JSON: {error.msg}, column {error.colno}") from None
     except RecursionError:
         raise LineProblemError("the line is nested too deeply") from None
-    except ValueError as error:  # a number with more digits than Python converts
-        raise LineProblemError(f"the line holds a value that cannot be read: {error}") from None
+    except ValueError:
+        most = sys.get_int_max_str_digits()
+        raise LineProblemError(f"the line holds a number of more than {most:,} digits") from None
     if not isinstance(line, dict):
         raise LineProblemError("the line is not a JSON object")
     if told.count("[") + told.count("{") > DEEPEST and _is_deep(line):
