@@ -1,7 +1,7 @@
 """Stores of checkpoints that users write: the user's store has the states, the directory of the run has the record.
 
 A commit puts the state and the names of staged files into the user's store, then commits the epoch in the directory. If the run
-ends between the two, the store is ahead: `begin` then completes that commit. So both laws hold: one step, and outputs once.
+ends between the two, the store is ahead: `begin` then completes that commit. So a commit is still atomic, and outputs are delivered once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dgs.workers.recovery.positions import Positions
 ROLE = "store"
 STUB = ("store", "epoch")
 LARGEST_STUB = 65536
-"""Bytes that a name of a store and an epoch have at most."""
+"""The most bytes of a store's name and an epoch."""
 
 LOST = "Restore the store, or begin anew with `--fresh`"
 ALONE = "Take `custom` out of `checkpoint:`, or begin anew with `--fresh`"
@@ -39,8 +39,8 @@ OTHERS = (
 class ConnectedStore:
     """A CheckpointStore over a user's store and the directory of the run, whose record is the truth. `run`: the run's id.
 
-    In the user's store a state is codec bytes of the run's id, the program's version, the state and the staged files. In the
-    directory stands `{"store": ref, "epoch": epoch}` in its place.
+    In the user's store a state is codec bytes of the run's id, the program's version, the state and the staged files. The directory has
+    `{"store": ref, "epoch": epoch}` in its place.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ConnectedStore:
             self._call("for_run", lambda: store.for_run(run))  # type: ignore[attr-defined]
 
     def begin(self) -> ResumePoint:
-        """Begin a generation in both. Raises CheckpointRefusedError if the store lacks the state, or has that of another run."""
+        """Begin a generation in both stores. Raises CheckpointRefusedError if the user's store lacks the state, or has that of another run."""
         point = self._directory.begin()
         found = self._call("begin", self._store.begin)
         if not isinstance(found, ResumePoint):
@@ -101,14 +101,14 @@ class ConnectedStore:
         self._directory.commit(replace(checkpoint, state=self._stub(checkpoint.epoch)))
 
     def close(self) -> None:
-        """Let other runs open both."""
+        """Let other runs open both stores."""
         try:
             self._call("close", self._store.close)
         finally:
             self._directory.close()
 
     def _unpacked(self, found: ResumePoint) -> tuple[str, int, bytes, Any]:
-        """Return the parts of the state that `commit` got. Raises ConnectorError if `begin` returns something else in its place."""
+        """Return the parts of the state that `commit` got. Raises ConnectorError if `begin` returned anything else."""
         kinds = {"epoch": int, "positions": Positions, "committed": Positions, "sources": Mapping}
         for name, kind in kinds.items():
             if not isinstance(given := getattr(found, name), kind):
@@ -120,7 +120,7 @@ class ConnectedStore:
         return run, version, state, files
 
     def _checkpoint(self, found: ResumePoint, files: Any) -> Checkpoint:
-        """Return the checkpoint that the store has, as the directory is to commit it."""
+        """Return the checkpoint in the user's store, in the form that the directory commits."""
         return Checkpoint(
             found.epoch,
             self._stub(found.epoch),
@@ -147,7 +147,7 @@ class ConnectedStore:
 
 
 def kept_elsewhere(state: bytes | None) -> dict[str, Any] | None:
-    """Return what stands in the directory in place of a state that a user's store has: its name and the epoch. None for a state.
+    """Return the reference that replaces a state kept in a user's store: the store's name and the epoch. None if it is a state.
 
     >>> kept_elsewhere(codec.encode({"store": "states.py:States", "epoch": 3})), kept_elsewhere(codec.encode(5))
     ({'epoch': 3, 'store': 'states.py:States'}, None)

@@ -97,7 +97,7 @@ class CheckpointDirectory:
         records = [(name, self._problem(name)) for name in names if name in RECORDS]
         try:
             states = self._named()
-        except IncompatibleCheckpointError:  # it is in `records` already
+        except IncompatibleCheckpointError:  # already in `records`
             states = {}
         epochs = {epoch for name in names if (epoch := epoch_of(name)) is not None} | set(states)
         found = [(epoch, self._problem(state_name(epoch), states.get(epoch))) for epoch in sorted(epochs)]
@@ -158,7 +158,7 @@ class CheckpointDirectory:
         return {} if committed is None else committed.states
 
     def _was_swept(self, epoch: int) -> bool:
-        """Return whether a state has been removed since the directory was listed, by a run that has newer ones."""
+        """Return whether a run with newer states has removed this one since the directory was listed."""
         try:
             return epoch not in self._named() and not self.disk.exists(self.path / state_name(epoch))
         except IncompatibleCheckpointError:
@@ -173,7 +173,7 @@ class CheckpointDirectory:
         return CheckpointInfo(name, epoch, saved.manifest, is_committed=saved.file_digest == digest)
 
     def _problem(self, name: str, digest: str | None = None) -> str | None:
-        """Return what is wrong with a file, None if nothing is. `digest`: the one that the record has for a state."""
+        """Return what is wrong with a file, None if nothing is. `digest`: the digest in the record, for a state."""
         try:
             if name in RECORDS:
                 read_record(self.disk, self.path / name)
@@ -184,7 +184,7 @@ class CheckpointDirectory:
         return None if digest in (None, found) else NOT_COMMITTED
 
     def _sweep(self, states: Collection[int]) -> None:
-        """Remove all other states, and unfinished files. Files that cannot be removed now are removed another time."""
+        """Remove all other states, and unfinished files. A later sweep removes what cannot be removed now."""
         with suppress(OSError):
             for name in self.disk.names(self.path):
                 epoch = epoch_of(name)
@@ -242,7 +242,7 @@ class CheckpointDirectory:
 
 
 def said(error: OSError | CheckpointError) -> str:
-    """Return the problem, without the name of the file where that is possible."""
+    """Return the problem, if possible without the name of the file."""
     if isinstance(error, CorruptFileError):
         return str(error.problem)
     return getattr(error, "strerror", None) or str(error)

@@ -75,9 +75,9 @@ SAME_SINKS = "Resume with the same sinks as before, or start again without the c
 class DirectoryStore(CheckpointDirectory):
     """A CheckpointStore. `publish` gives files their final names, and may do so again. `keep`: the number of states to keep.
 
-    Law: a crash at any moment of `commit` or `begin`, or an error of either, leaves the previous checkpoint or the one that was
-    being committed, whole. After `commit` has returned, it is the new one. Files are published only once the first copy of their
-    record is durable and the second has been tried.
+    Law: after a crash or an error in `commit` or `begin`, the previous checkpoint or the one being committed is there, whole. After
+    `commit` has returned, the new one is. Files are published only once the first copy of their record is durable and the second has been
+    tried.
 
     `base`: an absolute path; files below it are saved with relative paths. `sinks`: a description that identifies each sink.
     `migrate`: turns states of another version of the program into states of this one. `clock`: nanoseconds since 1970.
@@ -199,9 +199,8 @@ class DirectoryStore(CheckpointDirectory):
             states = {**before.states, **self._save(now, checkpoint)}
             kept = {epoch: states[epoch] for epoch in sorted(states)[-self._keep :]}
             self._fence(before)  # again, since writing a large state takes time
-            committed = checkpoint.positions.over(
-                before.checkpoint.positions
-            )  # these are higher if an older state is used
+            # these are higher if an older state is used
+            committed = checkpoint.positions.over(before.checkpoint.positions)
             named = relative(files, self._base)
             holds = most(before.checkpoint.holds, checkpoint.holds)
             recorded = replace(checkpoint, state=None, files=named, positions=committed, holds=holds)

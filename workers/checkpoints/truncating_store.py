@@ -1,4 +1,4 @@
-"""A store of checkpoints after whose commits the event logs of the run are truncated: what no kept checkpoint needs is deleted."""
+"""A store of checkpoints that truncates the run's event logs after a commit: it deletes what no kept checkpoint needs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
 
 Truncate = Callable[[Sequence[Checkpoint]], object]
-"""Deletes what no run needs that resumes from one of these checkpoints, which are without their states."""
+"""Deletes what no run needs if it resumes from one of these checkpoints. They come without their states."""
 
 
 class TruncatingStore:
-    """A CheckpointStore over another one, whose states or their stubs are in `directory`.
+    """A CheckpointStore around another one, which keeps its states, or references to them, in `directory`.
 
-    A failure to truncate is told once, by `notify`, and ends the truncation, not the run.
+    A failure to truncate is reported once, through `notify`. It ends the truncation, not the run.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class TruncatingStore:
         return self._store.begin()
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Commit an epoch, and truncate if an older one has gone."""
+        """Commit an epoch, and truncate the logs if the commit removed an older checkpoint."""
         self._store.commit(checkpoint)
         if self._truncate is None:
             return
@@ -58,7 +58,7 @@ class TruncatingStore:
 def kept_checkpoints(directory: Path, known: dict[int, Checkpoint] | None = None) -> dict[int, Checkpoint]:
     """Return the checkpoints that are kept in a directory, without their states, by epoch. `known`: those that need not be read.
 
-    One with a state that cannot be read is not among them: no run can resume from it. Raises IncompatibleCheckpointError.
+    A checkpoint whose state cannot be read is left out: no run can resume from it. Raises IncompatibleCheckpointError.
     """
     found = CheckpointDirectory(directory)
     committed, known = found.committed(), known or {}

@@ -41,7 +41,7 @@ def leave(directory: Path, error: DgsError) -> None:
 
 @contextmanager
 def saving(directory: Path | None) -> Iterator[None]:
-    """Leave an error of dgs in a directory, if there is one, and raise it: a caller of another language gets only its text."""
+    """Leave a DgsError raised inside this context in a directory, and raise it again: a caller in another language gets only its text."""
     try:
         yield
     except DgsError as error:

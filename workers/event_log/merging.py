@@ -29,7 +29,7 @@ def in_order(table: pa.Table, first: Sequence[str]) -> pa.Table:
 
 
 def is_sorted(table: pa.Table, first: Sequence[str]) -> bool:
-    """Whether the rows are in order. May be False for ordered rows if some columns are hard to compare."""
+    """Return whether the rows are in order. It may be False for ordered rows if some columns are hard to compare."""
     tied: Any = None
     for name in dict.fromkeys([*first, *table.column_names]):
         for key in sort_keys(one_chunk(table.column(name))):
@@ -57,7 +57,7 @@ class Run:
 
     @classmethod
     def of(cls, table: pa.Table, first: Sequence[str], *, rows: int) -> Run:
-        """Return a sorted table with rows as a run, in parts of `rows` rows. Only the parts are copied: it may be a mapped file."""
+        """Return a sorted table with rows as a run, in parts of `rows` rows. Only the parts are copied, since the table may be a mapped file."""
         low = int(integers(table.slice(0, 1).column(first[0]))[0])
         return cls(low, (table.slice(start, rows) for start in range(0, table.num_rows, rows)))
 
@@ -91,7 +91,7 @@ class _Front:
         self._times = integers(self._rows.column(self._time))
 
     def take(self, below: int | None) -> pa.Table:
-        """Return and forget the rows before a time, all without one."""
+        """Remove and return the rows before a time; all rows if no time is given."""
         end = len(self._times) if below is None else int(np.searchsorted(self._times, below))
         taken = self._rows.slice(0, end)
         self._rows, self._times = self._rows.slice(end), self._times[end:]
@@ -101,7 +101,7 @@ class _Front:
 
 
 def merged(runs: Sequence[Run], first: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the rows of sorted runs in order. Rows of equal time come together; no table is empty. A run is opened when its time comes."""
+    """Yield the rows of sorted runs in order, rows of equal time in one table. No table is empty. A run is opened when its first time is reached."""
     waiting = sorted(runs, key=lambda run: run.low, reverse=True)
     fronts: list[_Front] = []
     while waiting or fronts:

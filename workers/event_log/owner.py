@@ -27,7 +27,7 @@ OWNER = "owner.dgs"
 
 
 def owner(directory: Path) -> str | None:
-    """Return the writer of the stream in `directory`, None before the first. Raises CorruptFileError, UnreadableLogError."""
+    """Return the writer of the stream in `directory`, None if it has none yet. Raises CorruptFileError, UnreadableLogError."""
     path = directory / OWNER
     try:
         with reading(path):
@@ -41,7 +41,7 @@ def owner(directory: Path) -> str | None:
 
 
 def claim(directory: Path, writer: str, *, takeover: bool = False) -> None:
-    """Make `writer` the owner of the stream. Raises OwnedLogError if it has another one, unless `takeover` is True."""
+    """Make `writer` the owner of the stream. Raises OwnedLogError if it has another owner, unless `takeover` is True."""
     data = sealed_file.pack(sealed_file.EVENTS, OWNER, writer)
     if owner(directory) is None and put_new(directory / OWNER, data):
         return

@@ -1,7 +1,8 @@
 """Row files: the rows of a batch as Parquet files, which its segment names. Spark writes them, and no row passes its driver.
 
-The rows of a small row group may be in any order, since a reader decodes it at once, and so may the groups of a file. They are in the directory of the stream, under names that occur once: a batch that comes again gets files of its own, and a reader
-of the first ones is not disturbed. A file counts only if a segment names it, with its size and the digest of its footer.
+The row groups of a file may be in any order, and so may the rows of a small row group, which a reader decodes at once. The files are in the
+directory of the stream, and no name is used twice: a batch that comes again gets new files, so a reader of the first ones is not disturbed.
+A file counts only if a segment names it, with its size and the digest of its footer.
 
     LOG/STREAM/rows/HASH-TOKEN/part-00000-....parquet    HASH: that of the batch id, as in the name of the segment
 
@@ -41,10 +42,10 @@ from dgs.workers.storage.disk import make_directory, refusing, sync_directory, s
 
 FOLDER = "rows"
 READ_ROWS = 1 << 16
-"""Rows of a file that are decoded at once. A row group with more is in order of time."""
+"""Rows of a file that are decoded at once. A larger row group must be in order of time."""
 
 GROUP_BYTES = 4 << 20
-"""The bytes, encoded, of a row group that counts as one."""
+"""A row group of more encoded bytes counts as several."""
 
 MOST_HELD = 32
 """Row groups that a reader may hold at once, if their files are not more than half as many."""
@@ -92,7 +93,7 @@ def described(directory: Path, path: Path, ts: str) -> RowFile | None:
 
 
 def are_mergeable(files: Collection[Path], ts: str) -> bool:
-    """Whether readers need little memory for Parquet files whose rows are not sorted: no row group is large, and few are of one time."""
+    """Return whether readers need little memory for unsorted Parquet files: no row group is large, and few contain the same time."""
     changes = []
     for footer in map(pq.read_metadata, files):
         for number, (low, high) in enumerate(_ends_of_groups(footer, ts)):
@@ -137,7 +138,7 @@ def slices(directory: Path, segment: Segment, table: pa.Table) -> Iterator[tuple
 
 
 def forget(directory: Path, batch_hashed: str, *, keep: Iterable[RowFile] = ()) -> None:
-    """Delete the files of a batch, given the hash of its id; but not those to `keep`."""
+    """Delete the files of a batch, given the hash of its id, except those to `keep`."""
     kept = {Path(file.path).parts[1] for file in keep}
     for folder in (directory / FOLDER).glob(f"{batch_hashed}-*"):
         if folder.name not in kept:
@@ -157,7 +158,7 @@ def size(directory: Path) -> int:
 
 
 def runs_of(directory: Path, file: RowFile, schema: pa.Schema, ts: str) -> list[Run]:
-    """Return the rows of a file with the columns and types of a schema: row groups of which each begins where the one before ends are a run.
+    """Return the runs of a file, with the columns and types of a schema: a run ends where the next row group goes back in time.
 
     Raises CorruptFileError, also on reading, if the rows are not those described.
     """
@@ -202,7 +203,7 @@ def _tables(path: Path, footer: Any, groups: range, schema: pa.Schema, ts: str) 
 
 
 def _ahead(tables: Iterator[pa.Table], thread: ThreadPoolExecutor) -> Iterator[pa.Table]:
-    """Yield tables, of which a thread decodes the next one while the caller works on one."""
+    """Yield tables; a thread decodes the next one while the caller works on the current one."""
     following = thread.submit(next, tables, None)
     while (table := following.result()) is not None:
         following = thread.submit(next, tables, None)
@@ -226,15 +227,14 @@ def _whole(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise CorruptFileError(path=path, problem="its segment names it, and it is missing") from error
     except (pa.ArrowException, OSError, EOFError) as error:
-        if (
-            isinstance(error, OSError) and error.errno
-        ):  # damaged pages are an OSError of Arrow without a number
+        # Arrow raises OSError without a number for damaged pages
+        if isinstance(error, OSError) and error.errno:
             raise UnreadableLogError(path=path, problem=error.strerror or str(error)) from error
         raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the columns of a schema, with its types; a column that the file does not have is one of nulls."""
+    """Return the columns of a schema, with its types; a column that the file lacks is all nulls."""
     columns = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names

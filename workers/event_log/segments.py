@@ -2,8 +2,8 @@
 
 A log is a directory with one sub-directory per stream. There, segments are in folders of a thousand, so that looking for new
 ones stays cheap in a long log. A name has the number of the segment, the raw row number of its first row, and a hash of its
-batch id, so that finding a row or a batch opens no file. A segment gets its name when it is whole and durable, and is never
-written again: a torn segment is damage, and an error.
+batch id, so that finding a row or a batch opens no file. A segment gets its name when it is whole and durable, and is never written again.
+So a torn segment is damage, and an error.
 
 >>> SegmentName(12, 3400, batch_hash("b7"))
 SegmentName(number=12, first=3400, batch='...')
@@ -32,7 +32,7 @@ from dgs.workers.storage import sealed_file
 PER_FOLDER = 1000
 END_MARK = "end"
 FLOOR = "floor.dgs"
-"""The file of a stream that says which segment is the first that counts: those before it are deleted, or about to be."""
+"""The file of a stream that says which segment is the first that counts: earlier ones are deleted, or about to be."""
 
 _NAME = re.compile(r"(\d{10})-(\d{15})-([0-9a-f]{16}|end)\.dgs")
 
@@ -206,7 +206,7 @@ def _segment(header: Any) -> Segment:
 def names_in(directory: Path, folder_name: str, since: int = 0) -> list[SegmentName]:
     """Return the segments in one folder, by number, from the number `since` on; none if there is no such folder.
 
-    Every batch and every look of a reader asks for the newest names only, so older names are not parsed.
+    Writers and readers ask for the newest names only, so older names are not parsed.
     """
     first = f"{since:010d}"
     found = [SegmentName.parsed(text) for text in _texts_in(directory, folder_name) if text >= first]
@@ -253,7 +253,7 @@ def floor(directory: Path) -> tuple[int, frozenset[str]]:
 
 
 def directory_of(log: Path, stream: str) -> Path:
-    """Return the directory of a stream of a log. Raises UsageError for a name that cannot be that of a directory in the log."""
+    """Return the directory of a stream of a log. Raises UsageError for a name that no directory in the log can have."""
     if stream in ("", ".", "..") or "/" in stream or "\0" in stream:
         raise UsageError(
             message=f"{stream!r} cannot name a stream of the event log {log}: use letters, digits, '_', '.', '-'"

@@ -1,7 +1,7 @@
 """Truncation: deletes the segments of a stream that no checkpoint needs, the oldest first, with the files of their rows.
 
-First a note says, durably, which segment is the first that counts (`segments.floor`). So a crash at any moment, also one of the machine
-that brings deleted files back, leaves a log that reads; the next truncation deletes what is left.
+First a durable note says which segment is the first that counts (`segments.floor`). So the log stays readable after a crash at any moment,
+even if a crash of the machine brings deleted files back. The next truncation deletes what is left.
 
 >>> import tempfile
 >>> import pyarrow as pa
@@ -41,7 +41,7 @@ def truncate(directory: Path, below: int) -> int:
 
     The newest segment stays, and so does the newest numbered batch, which its writer may repeat.
     """
-    _finish(directory)  # what a crash has left
+    _finish(directory)  # what an earlier crash left
     names = list(all_names(directory))
     kept = _first_kept(directory, names, below)
     if kept == 0:
@@ -62,7 +62,7 @@ def _first_kept(directory: Path, names: list[SegmentName], below: int) -> int:
 
 
 def _finish(directory: Path) -> None:
-    """Delete the segments that do not count any more, and the files of their batches."""
+    """Delete the segments that no longer count, and the files of their batches."""
     first, batches = floor(directory)
     if not first:
         return

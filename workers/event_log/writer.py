@@ -148,8 +148,8 @@ class LogWriter:
     ) -> Segment:
         """Write a batch whose rows are in durable files of the stream's directory as the next segment; return its header.
 
-        `columns`: those of the rows. `digest`: a text for the header. `repeats`: whether the rows of other files, as many, are those
-        of these files. Of a batch that the log has, the files given are deleted. Raises what `append` raises.
+        `columns`: those of the rows. `digest`: a text for the header. `repeats`: whether other files, with as many rows, have the same
+        rows. If the log has the batch, the given files are deleted. Raises what `append` raises.
         """
         low, high = min((file.low for file in files), default=None), greatest(*(file.high for file in files))
         table = columns.empty_table()
@@ -174,7 +174,7 @@ class LogWriter:
     def _append(
         self, batch: BatchId, table: pa.Table, repeats: Callable[[Segment, pa.Table], bool], **facts: Any
     ) -> Segment:
-        """Write a segment of these facts, unless the log has the batch: then with as many rows, which `repeats` compares."""
+        """Write a segment with these facts. If the log has the batch, check that it has as many rows and that `repeats` finds them equal."""
         while True:
             owner.check(self._directory, self.writer)
             if (name := self._name_of(batch)) is not None:
@@ -182,7 +182,7 @@ class LogWriter:
             segment = replace(self._next(batch), **facts)
             if self._put(segment, table):
                 return segment
-            self._look()  # another process of this writer was faster, perhaps with the same batch
+            self._look()  # another process of this writer has just written one, perhaps the same batch
 
     def close(self) -> None:
         """Mark the end of the stream. A second call does nothing. Raises OwnedLogError."""

@@ -1,7 +1,6 @@
-"""Blame: what holds a run back, as one sentence made of its figures. Progress, `dgs top`, the page and reports all say it this way.
+"""Blame: what holds a run back, as one sentence made of its figures. Progress, `dgs top`, the page and reports all use it.
 
-Waits make chains: a worker waits for a child, that one for a stream. The sentence is about the end of a chain, since everything behind it
-waits for that.
+Waits make chains: a worker waits for a child, that one for a stream. The sentence is about the end of a chain, since all others in it wait for that.
 
 >>> from dgs.workers.observing.figures import WorkerFigures
 >>> late = StreamFigures(frontier=40, heard=88.0)
@@ -46,7 +45,7 @@ class Blame:
 
 
 def blame(figures: RunFigures, *, after: float = 0.0) -> Blame | None:
-    """Return what holds a run back, None if nothing does. `after`: waits of fewer seconds are part of the work, and do not count."""
+    """Return what holds a run back, None if nothing does. Waits of less than `after` seconds are part of the work, and do not count."""
     if figures.is_over:
         return None
     waits = {
@@ -107,13 +106,13 @@ def _about(figures: RunFigures, worker: str, wait: Wait) -> str:
 
 
 def _age(figures: RunFigures, stream: str) -> float:
-    """Return how many seconds ago a stream was last heard, 0 for what is no stream."""
+    """Return how many seconds ago a stream was last heard, 0 for a worker."""
     heard = figures.streams.get(stream, StreamFigures()).heard
     return 0.0 if heard is None else max(figures.t - heard, 0.0)
 
 
 def _silence(figures: RunFigures, after: float) -> Blame | None:
-    """Return the streams that bring nothing, if all other work is done."""
+    """Return the silent streams, if all other work is done."""
     running = [name for name, stream in figures.streams.items() if not stream.has_ended]
     ages = {name: _age(figures, name) for name in running}
     if not running or figures.held_events or min(ages.values()) < after:

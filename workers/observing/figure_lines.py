@@ -12,9 +12,9 @@ True
 >>> read_line('{"t": 12.5, "workers": {"w0": [0, 3', head) is None     # torn
 True
 
-A full `figures.ndjson` becomes `figures.1.ndjson`, and what was that before is thinned into `figures.old.ndjson`. So the last half hour at least is
-there in full (less if lines are long), and before that one line of ten, or fewer, so that it grows by at most 1 MB an hour. When that
-file is full, too, every second line of it is left out.
+A full `figures.ndjson` becomes `figures.1.ndjson`, and the previous `figures.1.ndjson` is thinned into `figures.old.ndjson`. So at least
+the last half hour is kept in full (less if lines are long). Of the time before, at most one line of ten is kept, and at most 1 MB an hour.
+When `figures.old.ndjson` is full, every second line of it is removed.
 
 Law: a failed write ends the writing, with one warning, and never the run.
 
@@ -127,13 +127,13 @@ def _text(data: Mapping[str, Any]) -> str:
 
 
 def read_head(line: str) -> Head | None:
-    """Return the first line of a file of figures, of any version; None if it is none."""
+    """Return the first line of a file of figures, of any version; None if the line is something else."""
     found = _object(line)
     return found if found is not None and found.get("kind") == KIND else None
 
 
 def read_line(line: str, head: Head) -> RunFigures | None:
-    """Return the figures of a line, None if it is torn or is none: every value has the type of its field."""
+    """Return the figures of a line, None if it is torn or a value does not have the type of its field."""
     found = _object(line)
     if found is None or "t" not in found:
         return None
@@ -154,7 +154,7 @@ def _made(kind: type, values: Mapping[str, Any]) -> Any:
 
 
 def _is_sane(value: Any) -> bool:
-    """Return whether a value is no number, or one that figures can have: not infinite, say."""
+    """Return whether a value is in the range of figures, if it is a number."""
     return not isinstance(value, (int, float)) or -LARGEST <= value <= LARGEST
 
 
@@ -206,7 +206,7 @@ def _read_row(kind: type, row: list[Any], columns: list[str], head: Head) -> Any
 
 def _object(line: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(line, parse_constant=int)  # which refuses NaN and Infinity
+        found = json.loads(line, parse_constant=int)  # `int` refuses NaN and Infinity
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -277,7 +277,7 @@ class FiguresFile:
 
     def _add(self, figures: RunFigures) -> None:
         path = self._directory / CURRENT
-        if self._size == 0 and path.exists():  # of an earlier process of this run
+        if self._size == 0 and path.exists():  # written by an earlier process of this run
             _thin(self._directory)
         if self._size > MOST_BYTES or (self._size and figures.t - self._began > MOST_SECONDS):
             _thin(self._directory)
@@ -291,15 +291,14 @@ class FiguresFile:
 
 
 def _thin(directory: Path) -> None:
-    """Put the current file in the place of the previous one, and some lines of that one into the old one."""
+    """Rename the current file to the previous one, and move some lines of the previous one to the old one."""
     current, previous, old = directory / CURRENT, directory / PREVIOUS, directory / OLD
     if previous.exists():
         first, *lines = _lines(previous)
         kept = lines[:: _step(lines)]
         before = _lines(old) if old.exists() else []
-        if before[:1] != [
-            first
-        ]:  # lines of another version stay in files of their own only as long as these are new
+        # lines of another version stay in files of their own only as long as these are new
+        if before[:1] != [first]:
             before = [first]
         if sum(map(len, before)) + sum(map(len, kept)) > MOST_OLD_BYTES:
             before = [first, *before[1::2]]
@@ -319,7 +318,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _step(lines: list[str]) -> int:
-    """Return of how many lines one is kept, so that these grow by OLD_BYTES_AN_HOUR at most."""
+    """Return n: of n lines one is kept, so that the file grows by at most OLD_BYTES_AN_HOUR."""
     size, seconds = sum(map(len, lines)), 0.0
     with suppress(ValueError, KeyError, IndexError):
         seconds = json.loads(lines[-1])["t"] - json.loads(lines[0])["t"]

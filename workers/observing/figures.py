@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple
 from dgs.job.units import TimeUnit
 
 VERSION = 1
-"""The version of the figures, in the first line of their file. It changes when a field gets another meaning or is gone."""
+"""The version of the figures, in the first line of their file. It changes when a field changes its meaning or is removed."""
 
 WaitKind = Literal["stream", "parent", "child"]
 Phase = Literal["starting", "running", "stopping", "restarting", "done", "stopped", "failed"]
@@ -41,7 +41,7 @@ OVER: tuple[Phase, ...] = ("done", "stopped", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The reason why a worker goes no further: it waits for a stream to pass `key`, for its parent's state, or for a child's answer.
+    """The reason why a worker is held back: it waits for a stream to pass `key`, for its parent's state, or for a child's answer.
 
     `on`: the stream or the worker. `key`: None if it waits for a state and not for a time. `since`: when it was first seen waiting.
     """
@@ -56,11 +56,11 @@ class Wait:
 class WorkerFigures:
     """Figures of a worker: its host, the events that it processed, and the synchronisations that it took part in.
 
-    `update_seconds`, `fork_seconds`, `join_seconds`: in the program's functions and what is done around them. `idle_seconds`: the rest.
-    `held_events`, `held_bytes`: those that wait here. `is_compiled`: whether machine code folds its events, None if it is not to; the
-    rest is about that. `compiled_events`, `interpreted_events`: folded by machine code, and one by one. `deviations`: how many of the
-    latter machine code has come to and left. `loops_compiled`, `loops_cached`: made for this worker, in `compile_seconds`, and taken
-    from the cache. `why_interpreted`: what is not accepted.
+    `update_seconds`, `fork_seconds`, `join_seconds`: in the program's functions and the code around them. `idle_seconds`: the rest.
+    `held_events`, `held_bytes`: those that wait here. `is_compiled`: whether machine code folds its events, None if nothing is compiled;
+    the other fields are about that. `compiled_events`, `interpreted_events`: folded by machine code, and one by one. `deviations`: how many
+    of the latter the machine code met and gave back. `loops_compiled`: compiled for this worker, in `compile_seconds`; `loops_cached`:
+    taken from the cache. `why_interpreted`: what the compiler does not accept.
     """
 
     host: int
@@ -85,7 +85,7 @@ class WorkerFigures:
 
     @property
     def busy_seconds(self) -> float:
-        """The seconds in which it did anything."""
+        """The seconds in which the worker did anything."""
         return self.update_seconds + self.fork_seconds + self.join_seconds
 
 
@@ -95,8 +95,8 @@ class StreamFigures:
 
     `rows`: read from the source. `events`: of these, given to workers. `frontier`: everything before it has been read; None before the
     first row. `newest`: the time of the newest event. `lag_seconds`: how far the frontier is behind the clock, for times that are dates.
-    `behind`: how far it is behind the newest event of all streams. `heard`: when it last brought something. `held`: events that wait
-    to be put in order. `share`: how much of its input is read, 0 to 1, where that is known.
+    `behind`: how far it is behind the newest event of all streams. `heard`: when it last brought something. `held`: events that wait to be
+    put in order. `share`: the share of its input that is read, 0 to 1, if that is known.
     """
 
     rows: int = 0
@@ -136,8 +136,8 @@ class HostFigures:
     """Figures of a host. Workers and streams are those on it; a stream may be read by several hosts, in splits.
 
     `began`, `ended`, `first_output`: None if that has not happened; only the root's host knows the end. `starved_reads`: reads while a
-    buffer was full, from the source that was furthest behind (R11). `sent`: bytes by the child of an edge and the way on it. `pairs`: by
-    the host to which it sends. `cpu_seconds`: what its process has used of a processor.
+    buffer was full, from the source that was furthest behind (R11). `sent`: bytes by the child of an edge and the direction. `pairs`: by
+    the host to which it sends. `cpu_seconds`: the processor time of its process.
     """
 
     host: int = 0
@@ -250,7 +250,7 @@ class RunFigures:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run had come to an end."""
+        """Whether the run has ended."""
         return self.phase in OVER
 
     @property
@@ -271,7 +271,7 @@ class RunFigures:
 
 
 UPDATE, FORK, JOIN, SINK = range(4)
-"""The activities of a worker in its turn. Everything that is none of the others counts as update."""
+"""The activities of a worker in its turn. Whatever is none of the others counts as update."""
 
 
 class Spent(NamedTuple):
@@ -331,7 +331,7 @@ class Meter(NoMeter):
 
     def enter(self, part: int) -> int:
         """Note that the worker begins a part of its work; return the part that it was in."""
-        # No further call: this happens several times a synchronisation.
+        # Inlined: this runs several times per synchronisation.
         before, now = self._part, self._clock()
         self._account[before] += now - self._last
         self._last, self._part = now, part

@@ -1,7 +1,7 @@
-"""Metrics of a run for Prometheus: its newest figures in OpenMetrics' words, at one address for the whole run.
+"""Metrics of a run for Prometheus: its newest figures in the OpenMetrics format, at one address for the whole run.
 
-Labels are names from the plan file and its plan, never keys or times of events, so their number is bounded. Beyond MOST_WORKERS workers,
-their series are the sums of each host.
+Labels are names from the plan file and its plan, never keys or times of events, so their number is bounded. With more than MOST_WORKERS
+workers, the series are sums by host.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def serving(
 
 
 class RunCollector:
-    """Makes metrics of the newest figures whenever they are asked for. Another thread may ask."""
+    """Makes metrics of the newest figures on request. Another thread may ask."""
 
     def __init__(self, run: str, clock: Clock) -> None:
         self._run, self._clock = run, clock
@@ -188,7 +188,7 @@ def _of_compiled(known: _Families, name: str, worker: WorkerFigures) -> None:
 
 
 def _some_workers(workers: Any) -> Iterator[tuple[str, WorkerFigures]]:
-    """Yield the workers, or if there are too many the sums of those of each host."""
+    """Yield the workers, or their sums by host if there are too many."""
     if len(workers) <= MOST_WORKERS:
         yield from workers.items()
         return

@@ -1,8 +1,7 @@
-"""The lines that a program prints and logs on a host, for the log of the run: so many a second, the rest only counted.
+"""The lines that a program prints and logs on a host, for the log of the run: a number per second, the rest only counted.
 
-Terminals and handlers get what they would get without it. `prints` is for the code that calls the program, since what dgs itself prints is
-not the program's. `logs` takes records of all loggers but those of dgs. Where nobody has set up logging, it takes them from INFO on, and
-warnings still go to stderr.
+Terminals and handlers get all lines as before. `prints` wraps calls of the program, since dgs prints as well. `logs` takes the records of
+all loggers except those of dgs. If logging is not set up, it takes them from INFO on, and warnings still go to stderr.
 
 >>> lines = ProgramLines(clock=lambda: 1.0)
 >>> with lines.prints():
@@ -39,9 +38,9 @@ class ProgramLine(NamedTuple):
 
 
 class ProgramLines:
-    """The lines of one host. One thread may take what others say. `is_alone`: only what is said by the thread that calls the program.
+    """The lines of one host. One thread may take the lines of others. `is_alone`: only lines of the thread that calls the program count.
 
-    `clock`: seconds since 1970. `takes_prints`: False if nobody will read them, which leaves stdout and stderr alone.
+    `clock`: seconds since 1970. `takes_prints`: False leaves stdout and stderr alone, if nobody reads their lines.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class ProgramLines:
         self._found: list[ProgramLine] = []
         self._second = self._count = self._left_out = 0
         self._echoes = False
-        self._thread: int | None = None  # that calls the program now
+        self._thread: int | None = None  # the one that calls the program now
         self._streams = {name: _Taken(name, self) for name in ("stdout", "stderr") if takes_prints}
 
     def take(self) -> list[ProgramLine]:
@@ -65,7 +64,7 @@ class ProgramLines:
         return taken
 
     def close(self) -> list[ProgramLine]:
-        """Return the rest, also lines without an end: the host is about to end."""
+        """Return the rest, with unfinished lines: the host is about to end."""
         for stream in self._streams.values():
             stream.end()
         with self._lock:
@@ -100,7 +99,7 @@ class ProgramLines:
 
     @contextmanager
     def prints(self) -> Iterator[None]:
-        """Take what is printed inside this context, beside the stream that it goes to."""
+        """Take what is printed inside this context; it still goes to its stream."""
         for stream in self._streams.values():
             stream.put_in_place()
         self._thread = threading.get_ident()
@@ -127,7 +126,7 @@ class ProgramLines:
 
     @contextmanager
     def echoes(self) -> Iterator[None]:
-        """Take nothing inside this context: it prints what is taken already."""
+        """Take nothing inside this context, which prints lines that were taken before."""
         self._echoes = True
         try:
             yield
@@ -136,7 +135,7 @@ class ProgramLines:
 
 
 class _Taken:
-    """A stream of this process whose lines are taken. Whatever else is done with it is done with the stream behind it."""
+    """A stream of this process whose lines are taken. Everything else is passed on to the stream behind it."""
 
     _behind: Any = None
     _places = threading.Lock()
@@ -166,13 +165,13 @@ class _Taken:
             self.write(text)
 
     def end(self) -> None:
-        """Take a line without its end."""
+        """Take an unfinished line."""
         if self._torn:
             self._lines.add(logging.INFO, self._name, self._torn)
             self._torn = ""
 
     def put_in_place(self) -> None:
-        """Take the place of the stream, unless this one is still behind that of another thread."""
+        """Replace the stream, unless this one is still in the chain behind another thread's."""
         with self._places:
             self._is_in_place = True
             there = getattr(sys, self._name)
@@ -181,7 +180,7 @@ class _Taken:
                 setattr(sys, self._name, self)
 
     def take_away(self) -> None:
-        """Give the place back, and that of others which have done so while this one was before them."""
+        """Put the stream behind back, also for others that ended while this one was in front of them."""
         with self._places:
             self._is_in_place = False
             for one in _chain(getattr(sys, self._name)):
@@ -198,7 +197,7 @@ def _chain(stream: Any) -> Iterator[_Taken]:
 
 
 class _Records(logging.Handler):
-    """Takes records of the program, and keeps up what `logging` does where nobody has set it up: warnings go to stderr."""
+    """Takes records of the program. If logging is not set up, warnings go to stderr, as they would without it."""
 
     def __init__(self, lines: ProgramLines) -> None:
         super().__init__()
@@ -225,7 +224,7 @@ class _Records(logging.Handler):
 
 
 def _shown(line: str) -> str:
-    r"""Return a line that can be written anywhere and holds no control characters, cut where it is long.
+    r"""Return a line without control characters, cut if it is long, that can be written anywhere.
 
     >>> _shown("red \x1b[31m" + "x" * 3000)[:15]
     'red \\x1b[31mxxx'

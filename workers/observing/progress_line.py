@@ -1,6 +1,6 @@
 """The progress of a run: its rates from figures over time, and one line of how far it is, how fast, how long it will take, and what it waits for.
 
-On a narrow terminal the line loses words, then the names of what waits, and never numbers.
+On a narrow terminal the line first loses words, then the names of what waits, but no numbers.
 
 >>> from dgs.workers.observing.figures import StreamFigures, WorkerFigures
 >>> shown = Progressing()
@@ -27,11 +27,11 @@ WAITING_SECONDS = 2.0
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 RECENT_SECONDS = 5.0
-"""The time over which the present rate is taken."""
+"""The time over which the current rate is measured."""
 
 
 LATE_PART, LATE_SECONDS, MOST_LATE = 1 / 3, 5.0, 200
-"""What is left takes as long as the speed of this part of the time so far says, but of so many seconds at least; about so many figures of it are kept."""
+"""The seconds left follow from the speed in the last part of the time so far, which lasts at least LATE_SECONDS; about so many figures of it are kept."""
 
 
 class _Seen(NamedTuple):
@@ -50,7 +50,7 @@ class Rates:
         self._generation = 0
 
     def add(self, figures: RunFigures) -> None:
-        """Take the next figures. After a restart the counts begin at the checkpoint, at times before its generation is told."""
+        """Take the next figures. After a restart the counts begin at the checkpoint, sometimes before the figures name the new generation."""
         if figures.generation != self._generation or (
             self._recent and figures.events < self._recent[-1].events
         ):
@@ -66,7 +66,7 @@ class Rates:
         self._keep_late(seen, seen.t - self._first.t)
 
     def _keep_late(self, seen: _Seen, elapsed: float) -> None:
-        """Keep the shares of the late part of the time, not all of them in a long run."""
+        """Keep the shares of the recent past only."""
         late = self._late
         if seen.share is not None and (not late or seen.t - late[-1].t >= elapsed * LATE_PART / MOST_LATE):
             late.append(seen)
@@ -75,7 +75,7 @@ class Rates:
 
     @property
     def now(self) -> float | None:
-        """Events per second of late, None before there are two figures."""
+        """Recent events per second, None before there are two figures."""
         return None if not self._recent else _events_per_second(self._recent[0], self._recent[-1])
 
     @property
@@ -90,7 +90,7 @@ class Rates:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the end of the input, at the speed of late; None if that is not known."""
+        """The seconds until the end of the input, at the recent speed; None if that is not known."""
         if not self._late:
             return None
         first, last = self._late[0], self._recent[-1]
@@ -141,7 +141,7 @@ class Progressing:
         self._rates.add(figures)
 
     def line(self, *, width: int | None = None, more: str = "") -> str:
-        """Return the line, in at most `width` columns if that can be. `more`: words before the counts, that go first."""
+        """Return the line, if possible in at most `width` columns. `more`: words before the counts, which are dropped first."""
         cause = blame(self._figures, after=WAITING_SECONDS)
         lines = [self._long(cause, more), self._long(cause, ""), self._short(cause), self._short(None)]
         return next((line for line in lines if width is None or len(line) <= width), lines[-1])
@@ -193,7 +193,7 @@ def lag_of(figures: RunFigures) -> float | None:
 
 
 def watermark_of(figures: RunFigures) -> int | None:
-    """Return the time of events that all streams have reached, None before that, and behind the end of all."""
+    """Return the time of events that all streams have reached, None before that and after the end of all streams."""
     frontiers = [stream.frontier for stream in figures.streams.values() if not stream.has_ended]
     known = [frontier for frontier in frontiers if frontier is not None]
     return min(known) if known and len(known) == len(frontiers) else None

@@ -1,6 +1,6 @@
 """The log of a run: standard `logging` under `dgs.*`, and a bounded file `run.log` in the run directory.
 
-The levels of loggers decide what users of `logging` see. The file has everything from INFO on, whatever they are. Progress and the closing
+The levels of loggers decide what users of `logging` see. The file has everything from INFO on, at any level of the loggers. Progress and the closing
 line are not logs.
 
 >>> import tempfile
@@ -34,7 +34,7 @@ LogFormat = Literal["text", "json"]
 LOG = "run.log"
 
 PROGRAM = logging.getLogger("dgs.program")
-"""Gets what the program says in other processes."""
+"""The logger of lines that the program prints and logs in other processes."""
 
 MOST_BYTES = 8 << 20
 """The bytes of a log file. The one before is kept as `run.log.1`."""
@@ -78,7 +78,7 @@ class RunLog:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            with suppress(OSError):  # of the lines that it still holds
+            with suppress(OSError):  # for the lines that it still holds
                 self._file.close()
 
     def _note(self, level: int, text: str, *, is_notice: bool = False) -> None:
@@ -97,13 +97,13 @@ class RunLog:
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A file with the mode of all files of a run. A write that fails is left out."""
+    """A file with the mode of all files of a run. A failed write is dropped."""
 
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, self.mode, encoding=self.encoding, opener=private_files.opener)  # type: ignore[return-value]
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name in logging
-        """Leave the record out: the run goes on."""
+        """Drop the record: the run goes on."""
 
 
 class _AsJson(logging.Formatter):

@@ -1,4 +1,4 @@
-"""The tables of `dgs top`: streams, workers and sinks of a run, those first that hold it back.
+"""The tables of `dgs top`: streams, workers and sinks of a run, beginning with those that hold it back.
 
 >>> from dgs.workers.observing.figures import StreamFigures, WorkerFigures
 >>> waits = WorkerFigures(0, waits_for=Wait("stream", "rules", 9, 1.0), held_events=5)
@@ -104,7 +104,7 @@ def _stream(figures: RunFigures, name: str, stream: StreamFigures) -> tuple[Any,
 
 
 def _workers(figures: RunFigures) -> Table:
-    """Return the workers: first those that wait, the longest first, then by the time that they have worked."""
+    """Return the workers: those that wait, the longest first, then the others by the time that they have worked."""
     head = (
         "worker",
         "host",

@@ -1,12 +1,12 @@
 """Bounds: every number by which the protocol chooses between ways that give the same outputs.
 
-None of them may matter to outputs, states or positions. The simulation draws them for every seed, so that small workloads take every
-way: production uses the defaults, which were measured.
+None of them may change outputs, states or positions. The simulation draws them for every seed, so that small workloads take every way.
+Production uses the defaults, which were measured.
 
 What is in flight is bounded by time. Many synchronisations in flight hide the round trips to the children. But a keyless request, for
-a checkpoint or a stop, waits for all earlier ones. So a `Window` has room for as many as complete within a quarter of a second, by
-how long the last ones were in flight (Little's law). If not even one does, it has no room: then a worker asks its children to be
-prepared first (`dgs.workers.protocol.pending.Preparations`), and announces the next one when that takes no time.
+a checkpoint or a stop, waits for all earlier ones. So a `Window` has room for as many as complete within a quarter of a second, estimated
+from the time that the last ones were in flight (Little's law). If not even one completes in that time, there is no room: the worker first
+asks its children to prepare the next synchronisation (`dgs.workers.protocol.pending.Preparations`), and announces it when they have.
 
 >>> now = [0.0]
 >>> window = Window(lambda: now[0])
@@ -44,8 +44,8 @@ class Bounds:
     where there is an `update_batch`, a call of which costs more; `events_at_once` are turned into Python objects at a time, so that
     their columns stay in the cache; where one event in `dense` emits, outputs are counted after every event; stretches of fewer than
     `short_stretch` events on average cost more than merging, or of fewer than `short_loop` if `update` is called for each event in either
-    way; `singly`, so many events for which `update_batch` has failed are folded
-    with `update`; `worth_compiling`: so many events are interpreted before `update` is compiled beside the run (`compile: auto`).
+    way; up to `singly` events for which `update_batch` has failed are folded with `update`; after `worth_compiling` interpreted events
+    `update` is compiled beside the run (`compile: auto`).
 
     Lanes: up to `most_single_tags` listed tags of a kind with a predicate rule get a lane each, more share one; up to `few_lanes`, a
     pass over a batch for each is cheaper than sorting it; with more than `most_remembered` tags, those whose lane is known are forgotten.
@@ -76,7 +76,7 @@ BOUNDS = Bounds()
 """The bounds of production."""
 
 RESOLUTION = 1e-6
-"""The least number of seconds that a round counts for."""
+"""The least seconds that a round counts as."""
 
 LAST = 2**63 - 1
 """The last time that an event may have."""
@@ -86,7 +86,7 @@ Clock = Callable[[], float]
 
 
 def no_time() -> float:
-    """Return 0: with this clock everything happens at once."""
+    """Return 0: by this clock nothing takes time."""
     return 0.0
 
 

@@ -50,7 +50,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class TickReader:
-    """The host that reads the ticks of a run, and their period: it needs the frontiers of all hosts. None: only the last tick comes."""
+    """The host that reads the ticks of a run, and their period: it needs the frontiers of all hosts. Without a period only the last tick comes."""
 
     host: int
     period: Period | None
@@ -167,7 +167,7 @@ def always(source: str) -> bool:  # noqa: ARG001 - asked of every source
 class ReadGate:
     """The sources of a host with their frontiers. `feeds`: for each source, the other hosts that its events go to.
 
-    The one to read next is the one furthest behind, unless a buffer is full (R11).
+    The source furthest behind is read next, unless a buffer is full (R11).
 
     >>> gate = ReadGate({"a": (), "b": ()}, buffer_bytes=100)
     >>> gate.advance("a", OrderKey(5, 0, 0))

@@ -88,7 +88,7 @@ class Forking:
 
 
 def _contracted(step: int | ForkStep, takers: frozenset[int]) -> int | ForkStep | None:
-    """Return the fork tree over the takers alone: steps with one side left fall away."""
+    """Return the fork tree over the takers alone: steps with only one side left are removed."""
     if isinstance(step, int):
         return step if step in takers else None
     left, right = _contracted(step.left, takers), _contracted(step.right, takers)

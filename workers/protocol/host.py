@@ -77,7 +77,7 @@ class Host:
         self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
-        self._behind: dict[str, None] = {}  # workers that go on at a later pump, one at each
+        self._behind: dict[str, None] = {}  # workers that go on at later pumps, one per pump
         self._is_awaited = False  # whether another host waits for what this pump has sent
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes, ticks=ticks)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
@@ -138,9 +138,9 @@ class Host:
     def pump(self, *, until_awaited: bool = False) -> Iterator[tuple[str, Reported]]:
         """Let the workers do all they can. Yield every effect that is not a message, with the worker it comes from.
 
-        With `until_awaited` it stops once a request or a part of a state waits for another host: it should leave before the workers
-        here go on with theirs, so that both hosts work at once. Of the workers that have more to do than fits, one goes on, so that this
-        takes a bounded time; the others only take their messages.
+        With `until_awaited` it stops once another host waits for a request or for a part of a state: that should leave before the workers
+        here go on, so that both hosts work at once. Of the workers that have more to do than fits into a pump, one goes on, so that the
+        call takes a bounded time; the others only take their messages.
         """
         self._is_awaited = False
         self._awake_next()
@@ -167,7 +167,7 @@ class Host:
                 self._behind[worker.id] = None
 
     def _awake_next(self) -> None:
-        """Let the next worker that is behind go on, after those that are awake."""
+        """Wake the next worker that is behind, after those that are awake."""
         if self._behind:
             name = next(iter(self._behind))
             del self._behind[name]

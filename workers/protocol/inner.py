@@ -89,7 +89,7 @@ class Inner(Worker):
     # -- into flight ---------------------------------------------------------------------------------------------------
 
     def _release(self) -> Iterator[Effect]:
-        """Put all events and requests that may go now in flight, in the one order that the children follow."""
+        """Put all events and requests in flight that may go now, in the order that the children follow."""
         while self.has_state and not self._hands_over:
             if not self._held:
                 self._held.extend(
@@ -105,7 +105,7 @@ class Inner(Worker):
                 yield from self._announce(entry)
 
     def _next_entries(self) -> Iterator[Synchronisation]:
-        """Remove and yield what may go in flight now. A request for a checkpoint goes before held events, any other after them."""
+        """Remove and yield what may go in flight now. A request for a checkpoint goes before held events, other requests go after them."""
         is_for_checkpoint = self._is_asked_for_checkpoint
         if not is_for_checkpoint:
             yield from self._with_room()
@@ -141,7 +141,7 @@ class Inner(Worker):
             yield entry.cut(0, fitting)
 
     def _prepare_next(self) -> Iterator[Effect]:
-        """Ask the children to prepare the first held event if there is no room for it, although nothing is in flight; or the end."""
+        """Ask the children to prepare the first held event, or the end, if nothing is in flight and there is still no room for it."""
         if self._has_ended and super()._is_done and not self._held:
             yield from self._prepare_children(EVERYTHING)
         elif self._held and self._held[0].needs_children and not self._wish and not self._window.in_flight:
@@ -170,7 +170,7 @@ class Inner(Worker):
 
     @property
     def awaited(self) -> Awaited | None:
-        """The cause that holds back the first thing that waits here."""
+        """The cause that holds back the first event or request here."""
         if self._pending.in_flight:
             return Awaited("child", self._pending.slowest, self._pending.first_key)
         return super().awaited
@@ -306,7 +306,7 @@ class ForkingInner(Inner):
             yield Send(self.children[position], ForkedState(part))
 
     def has_part_of(self, child: str) -> bool:
-        """Return whether a taker's part is not at the child: it is in an answer, or in the whole state, here or at the parent."""
+        """Return whether a taker's part is not at the child: the part is in an answer, or in the whole state, here or at the parent."""
         return not self._is_below or self._pending.holds_state_of(child)
 
     def broken_invariants(self) -> Iterator[str]:
@@ -337,9 +337,8 @@ class KeepingInner(Inner):
 
     def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
         if own.needs_children:
-            before = self._meter.enter(
-                JOIN
-            )  # each event is folded right after the states of its window are joined
+            # each event is folded right after the states of its window are joined
+            before = self._meter.enter(JOIN)
             self._state, outputs = self._folder.fold_joined(self._state, own.batch, parts)
             self._meter.enter(before)
         else:

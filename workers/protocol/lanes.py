@@ -74,7 +74,7 @@ class Lanes:
         """Return, for each lane of a worker's mailbox, the other lanes that it is ordered with there.
 
         At a leaf, a lane is ordered with those it depends on. At a worker with children, it is ordered with those it is
-        connected to in the dependence graph of the mailbox and the whole subtree (R6). With less, parent and child can deadlock.
+        connected to in the dependence graph of the mailbox and the whole subtree (R6). With fewer, parent and child can deadlock.
         """
         mailbox = [lane.id for lane in (*self.of(node_id), *self.above(node_id))]
         if self.plan.node(node_id).is_leaf:
@@ -102,7 +102,7 @@ class Lanes:
         return [*self.plan.ancestors(node.id), *node.walk()]
 
     def _pieces(self) -> list[Lane]:
-        """Return the tags of every owner and stream, cut wherever another worker tells them apart by some rule."""
+        """Return the tags of every owner and stream, cut where a rule tells them apart for another worker."""
         tags_of = {node.id: node.tags.tags() for node in self.plan.nodes()}
         pieces: list[Lane] = []
         for node in self.plan.nodes():
@@ -147,9 +147,8 @@ class Lanes:
         own = _by_owner(self.plan, lanes)
         near: dict[int, dict[int, None]] = {lane.id: {} for lane in lanes}
         numbers: dict[TagSet, int] = {}
-        number = [
-            numbers.setdefault(lane.tags, len(numbers)) for lane in lanes
-        ]  # many lanes have the same tags
+        # many lanes have the same tags
+        number = [numbers.setdefault(lane.tags, len(numbers)) for lane in lanes]
         known: dict[tuple[int, int], bool] = {}
         for node in self.plan.nodes():
             above = [lane for ancestor in self.plan.ancestors(node.id) for lane in own[ancestor.id]]

@@ -66,7 +66,7 @@ class Leaf(Worker):
             began, took = (now := self._clock()), now - began
             fitting = int(count * bounds.seconds_in_flight / max(took, RESOLUTION))
             self._piece = max(bounds.least_piece, min(fitting, bounds.piece_growth * max(count, self._piece)))
-            if was_behind and not self._held:  # it has caught up: more may have been released since
+            if was_behind and not self._held:  # the leaf has caught up: more may have been released since
                 was_behind = False
                 self._held.extend(self.mailbox.release())
             if now > until:
@@ -74,7 +74,7 @@ class Leaf(Worker):
 
     @property
     def has_more(self) -> bool:
-        """Whether it has stopped with released events left to fold."""
+        """Whether the leaf has stopped with released events left to fold."""
         return self.has_state and bool(self._held)
 
     @property

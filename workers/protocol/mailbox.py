@@ -38,12 +38,12 @@ class Mailbox:
         self._heads = dict.fromkeys(self.own, END)
         self._requests: deque[JoinRequest] = deque()
         self._answered = 0  # how many requests of the first entry have been taken
-        # For an ancestor's lane, the key of its first join request that waits here.
+        # The key of the first join request that waits here, for an ancestor's lane.
         self._asked = dict.fromkeys(ordered, END)
         self._groups = _groups(self.own, ordered)
         self._twins = _twins(self.own, ordered)
         self.nbytes = 0
-        # The lanes that something came to or was taken from. A worker with children empties it when it relays.
+        # The lanes that changed. A worker with children empties the set when it relays.
         self.moved = set(self._frontier)
         self._validated: dict[int, tuple[OrderKey, OrderKey]] = {}
 
@@ -126,7 +126,7 @@ class Mailbox:
         return None
 
     def take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
-        """Remove and return up to `most` of the parent's next requests that may be acted upon now; None if none may.
+        """Remove and return up to `most` of the parent's next requests that can be acted upon now; None if there is none.
 
         R4: in the parent's order. A request may be acted upon when everything ordered before it has arrived and been
         released. With `beside_events`, own events before it may still be buffered: the caller takes them.
@@ -331,7 +331,7 @@ def _twins(
 ) -> list[tuple[list[int], tuple[int, ...]]]:
     """Return the own lanes that are ordered with each other and with the same lanes, each with all of these and themselves.
 
-    In a worker of a thousand streams that all depend on each other, all lanes are twins: what bounds them is looked up once.
+    In a worker of a thousand streams that all depend on each other, all lanes are twins, and their bound is looked up once.
     """
     found: dict[tuple[int, ...], list[int]] = {}
     for lane in own:

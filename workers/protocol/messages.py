@@ -117,10 +117,7 @@ class ForkedState:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """A parent's wish to hear when everything before the event `key` of a lane is processed, or everything at all (None).
-
-    It is no request, and obliges neither side.
-    """
+    """A parent's question when everything before the event `key` of a lane is processed, or all events (None)."""
 
     lane: int | None
     key: OrderKey
@@ -136,7 +133,7 @@ class Prepared:
 
 
 EVERYTHING = Prepare(None, END)
-"""The wish before the last request of a run."""
+"""The question before the last request of a run."""
 
 
 Message = Events | Frontiers | JoinRequest | JoinAnswer | ForkedState | Prepare | Prepared

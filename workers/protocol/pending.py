@@ -1,8 +1,9 @@
 """Synchronisations at a worker with children: those in flight, in order, with the children's answers; and the next one, in preparation.
 
-A synchronisation in flight cannot be withdrawn, and a request for a checkpoint waits for it. So where they are rare, and the children
-have much to process before the next one, they are asked to *prepare* it: to say when they have. It is announced only then, and is
-complete after a round trip. Until then a checkpoint goes first. The root's last request, which waits for everything, is prepared too.
+A synchronisation in flight cannot be withdrawn, and a request for a checkpoint waits for it. So if synchronisations are rare, and the
+children have much to process before the next one, the worker asks them to *prepare* it: to say when they have processed that. Only then it
+is announced, and it is complete after a round trip. Until then a checkpoint goes first. The root's last request, which waits for
+everything, is prepared too.
 
 >>> preparations, read = Preparations(["w1", "w2"]), Prepare(0, OrderKey(5, 0, 0))
 >>> preparations.begin(read), preparations.begin(read)
@@ -58,7 +59,7 @@ class OwnEvents:
 
 @dataclass(frozen=True, slots=True)
 class ParentRequests:
-    """Requests of the parent, or at the root of the runtime: the children's states are joined and handed up."""
+    """Requests of the parent, or of the runtime at the root: the children's states are joined and handed up."""
 
     requests: JoinRequest
     needs_children: ClassVar[bool] = True
@@ -112,7 +113,7 @@ class Pending:
         self._marks[answer.child].append((last, answer.positions))
 
     def take(self, positions: dict[int, OrderKey]) -> tuple[Synchronisation, list[list[Any]]] | None:
-        """Remove what can be completed of the first synchronisation; return it with the states of each child, or None.
+        """Remove the part of the first synchronisation that can be completed; return it with the states of each child, or None.
 
         Updates `positions` to those of the states. Without `needs_children` there are no states.
         """
@@ -164,7 +165,7 @@ class Pending:
 
     @property
     def first_key(self) -> OrderKey | None:
-        """The key of the first event that is not complete, here or, of a request, at the parent; None for a request without one."""
+        """The key of the first event that is not complete: an own one, or the one of a request; None for a keyless request."""
         first = next((entry for entry in self if entry.needs_children), None)
         if isinstance(first, ParentRequests):
             return None if first.requests.keys is None else first.requests.keys.key(0)

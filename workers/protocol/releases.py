@@ -1,7 +1,7 @@
 """Releases: events that a mailbox releases together, and the orders in which they may be processed.
 
 Only events of dependent lanes are ordered among each other. So a release is processed in long *stretches* of single lanes, cut
-where an event of another lane must come between. Where lanes alternate densely, a release is merged by OrderKey instead.
+where an event of another lane has to come between. Where lanes alternate densely, a release is merged by OrderKey instead.
 """
 
 from __future__ import annotations

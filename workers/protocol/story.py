@@ -45,7 +45,7 @@ Brief = tuple[Any, ...]
 """An entry of the story: the name of a method of `story_words._Words`, and its arguments, which are numbers and names."""
 
 Note = tuple["Story", float, Sequence[str], Brief]
-"""Whose note it is, the time, the workers that acted (none: the host), and what happened."""
+"""The host, the time, the workers that acted (none: the host itself), and what happened."""
 
 Log = deque[Note]
 

@@ -46,7 +46,7 @@ class Options(TypedDict, total=False):
     """The options of every worker.
 
     `skips`: events whose `update` raises are left out (`on_error: skip`). `compiles`: whether `update` is compiled.
-    `clock` and `bounds`: what is done at once and what is in flight. `meter`: where the time goes.
+    `clock` and `bounds` limit what is done at once and what is in flight. `meter` measures where the time goes.
     """
 
     skips: bool
@@ -94,7 +94,7 @@ class Worker(ABC):
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
         self._state: Any = self._identity() if self._accumulates else NOTHING
-        self._wishes: list[Prepare] = []  # of the parent
+        self._wishes: list[Prepare] = []  # from the parent
         self._snapshots_wanted = 0
         self._epoch = 0  # at the root: the last epoch that was closed
         self._has_ended = False
@@ -117,7 +117,7 @@ class Worker(ABC):
     def finish(self) -> None:
         """Tell the root that all sources of the run have ended. It makes the last request once their events are processed.
 
-        The last request waits for everything, and no checkpoint can be taken behind it. So this comes only at the end.
+        The last request waits for everything, and no checkpoint can be taken after it. So it is made only at the end.
         """
         self._has_ended = True
 
@@ -221,7 +221,7 @@ class Worker(ABC):
 
     @property
     def has_more(self) -> bool:
-        """Whether it has stopped with work left, so that its host can look for new messages."""
+        """Whether the worker has stopped with work left, so that its host can look for new messages."""
         return False
 
     @property
@@ -241,7 +241,7 @@ class Worker(ABC):
 
     @property
     def awaited(self) -> Awaited | None:
-        """The cause that holds back the first thing that waits here: a lane, the parent, which has the state, or a child. None if nothing does."""
+        """The cause that holds back the first event or request here: a lane, a child, or the parent that has the state. None if there is none."""
         missing = self.mailbox.missing()
         if missing is not None:
             return Awaited("lane", *missing)
@@ -251,7 +251,7 @@ class Worker(ABC):
 
     @property
     def _is_asked_for_checkpoint(self) -> bool:
-        """Whether the next request is for a checkpoint. Such a request waits for no event, and goes before events that are here."""
+        """Whether the next request is for a checkpoint. Such a request waits for no event, and goes before the events here."""
         return self._snapshots_wanted > 0 if self.parent is None else self.mailbox.is_asked_for_checkpoint
 
     @property

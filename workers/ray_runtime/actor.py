@@ -65,7 +65,7 @@ def _idle(engine: Engine) -> float:
 
 
 def _encoded(made: OutputBatch | DeadLetter) -> bytes:
-    """Return the bytes of something for the driver. The payload of a dead letter may be impossible to encode."""
+    """Return outputs or dead letters as bytes for the driver. Some payloads of dead letters cannot be encoded."""
     try:
         return codec.encode(made, keeps_order=True)
     except CodecError:
@@ -100,10 +100,10 @@ class HostActor:
         self._clear()
 
     def _clear(self) -> None:
-        """Have no part of any generation."""
+        """Forget the generation."""
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
-        self._figures: HostFigures | None = None  # the newest ones, until the driver takes them
+        self._figures: HostFigures | None = None  # the newest figures, until the driver takes them
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
         self._stopping = False
         self._reads = True
@@ -140,7 +140,7 @@ class HostActor:
             program = load_program(self._job.program_ref, self._job.base_dir)
             program.hold_at_most(self._job.runtime.buffer_bytes)
             self._job = replace(self._job, program=program)
-        self._taken.enter_context(self._lines.logs())  # now, when the program may have set up logging
+        self._taken.enter_context(self._lines.logs())  # only now: the program may have set up logging
         deployment = Deployment(self._job, self._hosts, self._point)
         if secret is None:
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
@@ -148,7 +148,7 @@ class HostActor:
         else:
             self._transport = self._sockets(secret, deployment.credit_bytes, is_one_node=is_one_node)
         self._engine = Engine(deployment, self._index, in_flight=self._transport.in_flight)
-        gc.freeze()  # looking through all modules, in the middle of a run, would take 70 ms
+        gc.freeze()  # later, in the middle of a run, looking through all modules would take 70 ms
         return self._transport.address
 
     def _sockets(self, secret: Secret, bound: int, *, is_one_node: bool) -> Transport:
@@ -213,7 +213,7 @@ class HostActor:
         return None if engine.final is None else codec.encode(engine.final.state, keeps_order=True)
 
     def _wait_for_the_driver(self, engine: Engine) -> None:
-        """Wait while too many outputs are left for the driver: its sinks are slow, and this host must not make more."""
+        """Wait while too many outputs are left for the driver, whose sinks are slow: this host must not make more."""
         bound = self._job.runtime.buffer_bytes // (4 * self._hosts)
         while not self._stopping and sum(len(made) for _, made in self._ready) > bound:
             self._answer(engine)
@@ -309,10 +309,10 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def release(self) -> bool:
-        """Give up the generation, and be as new for another one. Return False if that is impossible: its loop does not end."""
+        """Give up the generation, and be ready for another one. Return False if that is impossible because the loop does not end."""
         self._end_loop()
         self._ended.wait(RELEASE_SECONDS)
-        with self._lock:  # a loop that begins only now waits here, and then finds no engine
+        with self._lock:  # a loop that begins now waits for this lock, and then finds no engine
             if not self._ended.is_set() or self._guarded(lambda: self._close(complete=False)) is not None:
                 return False
             self._clear()

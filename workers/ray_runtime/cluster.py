@@ -26,16 +26,16 @@ from dgs.workers.storage.locks import FileLock, holder_of
 OBJECT_STORE_BYTES = 256 * 2**20
 
 ADDRESS_SECONDS = 4.0
-"""Seconds for a running cluster to be found, to accept a connection and to answer it; and again to take our token or to refuse it."""
+"""Seconds for a running cluster to be found and to answer a connection, and again to accept or refuse our token."""
 
 SHORT, PREFIX = "/tmp", "dgs-ray-"  # noqa: S108 - a name in it is made by mkdtemp
 """The folder of private directories, and the prefix of their names."""
 
 LOCKED_SECONDS, UNLOCKED_SECONDS = 60.0, 86_400.0
-"""The age from which a directory whose lock nobody holds is left over, and one without a lock: a process may only be about to take it."""
+"""The age from which a directory counts as left over, if nobody holds its lock or if it has none: a process may be about to take it."""
 
 CLIENT_PORT = "10001"
-"""The port of `ray://HOST`, as Ray has it."""
+"""Ray's default port of `ray://HOST`."""
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """The first bytes of a client's connection, with empty settings."""
@@ -59,7 +59,8 @@ def secure_environment() -> None:
     """
     if "ray" in sys.modules:
         return
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # else Ray listens on every interface
+    # by default Ray listens on every interface
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns about its own defaults
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
@@ -94,7 +95,8 @@ def connected(address: str, hosts: int, log: Path | None = None) -> Iterator[Con
     if address == "local":
         secure_environment()
     try:
-        if address != "local" and not _is_connected():  # before the import, which takes longer than an answer
+        # before the import of ray, which takes longer than an answer
+        if address != "local" and not _is_connected():
             address = found_at(address)
         import ray
     except ImportError as error:
@@ -131,7 +133,7 @@ def connected(address: str, hosts: int, log: Path | None = None) -> Iterator[Con
 
 @contextmanager
 def _failures_named() -> Iterator[None]:
-    """Raise RayUnavailableError for what keeps Ray from starting."""
+    """Turn errors that keep Ray from starting into RayUnavailableError."""
     try:
         yield
     except DgsError:
@@ -148,7 +150,7 @@ def _is_connected() -> bool:
 def answers(address: str) -> bool:
     """Return whether something that speaks Ray's protocol (HTTP/2) listens at an address HOST:PORT; True for any other form.
 
-    Ray itself would try for minutes. A thread looks, since no time limit holds for looking up a name.
+    Ray itself would try for minutes. A thread looks, since looking up a name has no time limit.
     """
     host, colon, port = address.rpartition(":")
     if not colon or "/" in address or not port.isdigit() or os.environ.get("RAY_USE_TLS", "0") == "1":
@@ -170,7 +172,7 @@ def answers(address: str) -> bool:
 
 
 def found_at(address: str) -> str:
-    """Return the address of what answers there; `auto` is the one of RAY_ADDRESS, else one on this machine.
+    """Return the address of the cluster that answers; `auto` is the address in RAY_ADDRESS, else a cluster on this machine.
 
     Raises RayUnreachableError.
     """
@@ -198,11 +200,11 @@ def _on_this_machine() -> str:
 
 
 def _check_token(address: str) -> None:
-    """Raise RayRefusedError if a cluster does not take our token, for which Ray would try for 20 s, RayUnreachableError if it is none."""
+    """Raise RayRefusedError if a cluster refuses our token (Ray would try for 20 s), RayUnreachableError if no cluster answers."""
     from ray import _raylet
     from ray.exceptions import AuthenticationError, RpcError
 
-    client = getattr(_raylet, "InnerGcsClient", None)  # not public: another version of Ray may have none
+    client = getattr(_raylet, "InnerGcsClient", None)  # not public: another version of Ray may not have it
     if client is None or "/" in address:
         return
     try:
@@ -231,7 +233,7 @@ def _own_handlers_kept() -> Iterator[None]:
 
 @contextmanager
 def _only_what_is_needed() -> Iterator[None]:
-    """Keep Ray from starting what is NOT_NEEDED: `ray.init` has no parameters for it."""
+    """Keep Ray from starting the processes in NOT_NEEDED: `ray.init` has no parameters for them."""
     from ray._private import parameter, services
 
     params: Any = parameter
@@ -249,8 +251,8 @@ def _only_what_is_needed() -> Iterator[None]:
 def _private_directory() -> Iterator[str]:
     """Yield a directory that only this user may enter, for the sockets, logs and objects of a cluster that we start.
 
-    Ray's default is a directory below /tmp that every user may write to. Ours is below /tmp, too: sockets need a short path. It has a
-    lock, so that directories of killed processes are known, and removed.
+    Ray's default is a directory below /tmp that every user may write to. Ours is below /tmp, too: sockets need a short path. Its lock tells
+    directories of killed processes, which are removed, from those in use.
     """
     remove_left_directories()
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=SHORT, ignore_cleanup_errors=True) as directory:
@@ -262,9 +264,9 @@ def _private_directory() -> Iterator[str]:
 
 
 def remove_left_directories() -> None:
-    """Remove private directories of this user's clusters whose process was killed, or that Ray wrote to after it had ended."""
+    """Remove private directories of this user's clusters if their process was killed, or if Ray wrote to them after it had ended."""
     for directory in Path(SHORT).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # another process removes it, too
+        with suppress(OSError):  # another process removes it at the same time
             lock, found = directory / "lock", directory.stat()
             age = time.time() - (lock.stat() if lock.exists() else found).st_mtime
             is_left = (

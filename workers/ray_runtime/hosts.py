@@ -2,9 +2,8 @@
 
 After a host dies, Ray answers the next call with an error, within milliseconds. A host that hangs, or whose machine is cut off,
 does not answer in time. A call may take long for a good reason, such as opening a large source; then `alive`, which any host
-answers at once, tells a slow host from a lost one. No host outlives its generation (R10): `end` kills all that do not
-give up everything they have in it, and `wait_until_gone` waits until their files are unlocked, before the next generation opens
-anything.
+answers at once, tells a slow host from a lost one. No host outlives its generation (R10): `end` kills all hosts that do not give up their
+part in it. Before the next generation opens anything, `wait_until_gone` waits until their files are unlocked.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Node = Mapping[str, Any]
 
 
 def answers(node: Node) -> bool:
-    """Return whether a node is alive as far as Ray knows, and takes a connection: Ray takes half a minute to notice a machine that is cut off."""
+    """Return whether a node is alive for Ray and takes a connection: Ray notices only after half a minute that a machine is cut off."""
     if not node["Alive"]:
         return False
     try:
@@ -93,8 +92,8 @@ class RayHosts:
         self._ray = ray
         self._leader = leader
         self.actors = tuple(actors)
-        self._processes: dict[int, int] = {}  # those on this machine, by host
-        self._nodes: dict[int, Node] = {}  # that hosts are on
+        self._processes: dict[int, int] = {}  # those processes on this machine, by host
+        self._nodes: dict[int, Node] = {}  # the nodes that hosts are on
 
     def start(self) -> bool:
         """Wait until all have started; return whether all are on one machine. Raises RayUnavailableError after the deadline."""
@@ -106,7 +105,7 @@ class RayHosts:
         return len({node for node, _ in places}) == 1
 
     def ask(self, call: Callable[[Any], Any], *, is_long: bool = False) -> list[Any]:
-        """Return the answers of all hosts to a call. `is_long`: the call may take long, as long as its host is alive.
+        """Return the answers of all hosts to a call. `is_long`: the call may take as long as it likes while its host is alive.
 
         Raises WorkerLostError if a host is dead or does not answer, else the first DgsError that one of them returns.
         """
@@ -182,7 +181,7 @@ class RayHosts:
         ]
 
     def last_lines(self) -> dict[int, list[ProgramLine]]:
-        """Return the rest of what the program has said, by the hosts that answer in time."""
+        """Return the program's remaining lines, of the hosts that answer in time."""
         return self._in_time(lambda actor: actor.last_lines.remote())
 
     def _in_time(self, call: Callable[[Any], Any]) -> dict[int, Any]:
@@ -195,7 +194,7 @@ class RayHosts:
         return found
 
     def close(self, *, complete: bool) -> None:
-        """Let the hosts close their files. If the run is complete, an error of any of them is raised, else none is."""
+        """Let the hosts close their files. Raises an error of a host only if the run is complete."""
         references = {actor.close.remote(complete): index for index, actor in enumerate(self.actors)}
         done, late = self._ray.wait(
             list(references),
@@ -253,6 +252,6 @@ def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError
 def _exists(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except (ProcessLookupError, PermissionError):  # it has ended; the number may be in use again
+    except (ProcessLookupError, PermissionError):  # the process has ended; its number may be in use again
         return False
     return True

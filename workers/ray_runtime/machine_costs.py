@@ -1,6 +1,6 @@
 """The costs of this machine: what a synchronisation takes here, measured with a small job of our own in this process.
 
-The typical seconds of all of our code are scaled by it. What a message needs in transit (`hop`) stays a constant: measuring it needs
+The typical times of all our code are scaled by it. What a message needs in transit (`hop`) stays a constant: measuring it needs
 the other hosts.
 """
 
@@ -43,13 +43,13 @@ SCALED = (
 
 CHILDREN = 2
 SHORT, LONG = 50, 200
-"""Synchronisations of the two runs of which the difference counts, so that what a run costs to start does not."""
+"""Synchronisations of two runs whose difference counts, so that the cost of starting a run does not."""
 
 BETWEEN = 10
 """Events of each child between two synchronisations."""
 
 LEAST_SHARE = 0.1
-"""The least share of the measured time that synchronising has taken, since both are not exact."""
+"""The least share of the measured time that counts as synchronising, since neither time is exact."""
 
 REPETITIONS = 3
 """Runs of each job, of which the fastest counts."""
@@ -87,7 +87,7 @@ def machine_costs() -> Costs:
 
 
 def _seconds_per_child(program: Program) -> float:
-    """Return the seconds of a synchronisation with one child of one lane: what the model, without such costs, leaves unexplained."""
+    """Return the seconds of a synchronisation with one child of one lane: the part of a run's time that the other costs do not explain."""
     data = _streams(LONG)
     streams = [
         Stream(name, TagSet.of(*batch.tags), {batch.tags[0]: float(len(batch))})
@@ -122,6 +122,6 @@ def _seconds(program: Program, made: Plan, synchronisations: int) -> float:
     memory = {name: [batch] for name, batch in data.items()}
     here = Path()  # it has no files
     job = Job(program, made, streams, here, here, RuntimeConfig(kind="local"), memory=memory)
-    began = time.thread_time()  # not `Stopwatch`: where this job waits, other processes make it wait
+    began = time.thread_time()  # not `Stopwatch`: this job waits only because of other processes
     run_local(job)
     return time.thread_time() - began

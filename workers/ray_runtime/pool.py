@@ -20,7 +20,7 @@ KNOWN_SECONDS = 0.1
 
 
 class HostPool:
-    """Makes actors of `ray_runtime.actor.HostActor`. One in reserve takes no CPU of Ray's, but memory and 1 s of start-up."""
+    """Makes actors of `ray_runtime.actor.HostActor`. A host in reserve takes none of Ray's CPUs, but memory and 1 s of start-up."""
 
     def __init__(self, ray: Any, job: Job) -> None:
         from dgs.workers.ray_runtime.actor import HostActor
@@ -30,9 +30,8 @@ class HostPool:
         self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
         self._keeps = job.checkpoint is not None and job.runtime.address == "local"
         self._idle: list[Released] = []
-        self.places: list[
-            str
-        ] = []  # the nodes for the next hosts, one for each CPU, while another node is cut off
+        # the nodes for the next hosts, one for each CPU, while another node is cut off
+        self.places: list[str] = []
         self._leaving: list[int] = []
         self._tokens: set[bytes] = set()
 

@@ -1,7 +1,8 @@
-"""The process that leads a Ray cluster (GCS): a run looks whether it is there, since Ray ends a driver that it has lost.
+"""The process that leads a Ray cluster (GCS): a run checks that it is there, since Ray ends a driver that loses it.
 
-Ray tries for a minute to reach it, and then ends our process with exit code 1 and its own words. Hosts go on meanwhile, but nothing can
-be started or killed. A cluster of our own never gets it back, and is started anew. Others may have it restarted for them.
+Ray tries for a minute to reach it, and then ends our process with exit code 1 and a message of its own. Hosts go on meanwhile, but no
+process can be started or killed. In a cluster of our own it never comes back, so the run starts a new cluster. In other clusters somebody
+may restart it.
 
 >>> leader = RayLeader("127.0.0.1:1", is_own=True)
 >>> try: leader.check()
@@ -35,7 +36,7 @@ class RayLeader:
         self._place = (host.strip("[]"), int(port)) if host and port.isdigit() else None
         self._patience = 0.0 if is_own else MISSED_SECONDS
         self._clock = clock
-        self.is_needed = True  # a run that stops commits without it
+        self.is_needed = True  # a run that stops can commit without it
         self._next_look = self._seen = clock()
 
     @property
@@ -47,7 +48,7 @@ class RayLeader:
             socket.create_connection(self._place, CONNECT_SECONDS).close()
         except ConnectionRefusedError:
             return False
-        except OSError:  # a busy machine, or the network
+        except OSError:  # the machine is busy, or the network is down
             return self._patience == 0
         return True
 

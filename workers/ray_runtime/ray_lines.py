@@ -1,6 +1,6 @@
 """Ray's own lines, which go to a file of the run: not among the outputs on stdout, and not among our messages on stderr.
 
-Ray prints what its processes report with colours, some of it on stdout, and its C++ part writes to the file descriptor of stderr.
+Ray prints reports of its processes with colours, some of them on stdout, and its C++ part writes to the file descriptor of stderr.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RayLog(logging.Handler):
         self.take("ray", record.getMessage())
 
     def take(self, origin: object, text: str) -> None:
-        """Take lines without their colours and without the values of secrets. They are lost where the file cannot be written."""
+        """Take lines without their colours and without the values of secrets. Lines are lost if the file cannot be written."""
         if self._path is None or not text.strip():
             return
         at = time.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,4 +1,4 @@
-"""The trial of a program that is an object here, such as one of a script or a notebook: it is sent as Ray sends it to the hosts."""
+"""The trial of a program that only this process has, such as one of a script or a notebook: it is pickled as Ray does it for the hosts."""
 
 from __future__ import annotations
 

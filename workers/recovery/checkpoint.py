@@ -47,7 +47,7 @@ class StagedFile:
 class StagedPart:
     """The part of an epoch that a custom sink has made durable. It becomes visible when the epoch is committed.
 
-    `sink`, `args`: the sink, as the plan file has it. `staged`: the result of its `stage`, as codec bytes. `rows`: outputs in it.
+    `sink`, `args`: the sink, as in the plan file. `staged`: the result of its `stage`, as codec bytes. `rows`: outputs in it.
     """
 
     sink: str

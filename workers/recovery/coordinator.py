@@ -1,7 +1,8 @@
 """The coordinator of a generation: collects the reports of its epochs for checkpoints, and follows a request to stop.
 
-Each worker closes them, its epochs, and each host reports its closed ones. Workers close an epoch one after the other, so outputs of two epochs come out interleaved. The epoch of an output is the open epoch
-of its worker at that moment. The driver commits the checkpoint.
+Each worker closes its epochs, and a host reports an epoch that all its workers have closed. Workers close an epoch one after the other, so
+outputs of two epochs come out interleaved. The epoch of an output is the open epoch of its worker at that moment. The driver commits the
+checkpoint.
 
 A checkpoint is complete when the root's snapshot of its epoch and the reports of all hosts have come. If an epoch is not worth
 saving, or its commit fails, its files stay staged and are committed with the next epoch.

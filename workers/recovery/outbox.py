@@ -35,8 +35,8 @@ def dealt_otherwise(
 ) -> int | None:
     """Return the number of splits under which a batch came into the outbox, None if its stream is still dealt in the same way.
 
-    Law: outputs made under another split count are delivered under it before a generation starts with the new one. Under the new
-    dealing their ids and those of new outputs would be out of order, and a sink would take some of them for repeats.
+    Law: outputs made under another split count are delivered under it before a generation starts with the new one. Under the new dealing,
+    their ids and those of new outputs would be out of order, and a sink would take some of them for repeats.
     `committed`: the positions of the outbox's checkpoint. `splits`: of each declared stream now (default 1).
     """
     stream = declared(batch.stream)[0]

@@ -154,7 +154,7 @@ class Positions:
         )
 
     def over(self, older: Positions) -> Positions:
-        """Return these positions on top of those that the run started from. An event is in the state if either says so."""
+        """Return these positions on top of those that the run started from. An event is in the state if either of them says so."""
         streams = dict(older.streams)
         for stream, layers in self.streams.items():
             kept = (
@@ -164,7 +164,7 @@ class Positions:
         return Positions(streams)
 
     def ended(self, ends: Mapping[str, OrderKey]) -> Positions:
-        """Return the positions with the end of a stream as the key after its last event, where that is known.
+        """Return the positions, with the key after a stream's last event in place of END, if it is known.
 
         A file may have grown when the run is resumed, and END would leave the new rows out.
         """
@@ -189,7 +189,7 @@ class Positions:
         return max((layer.low for layer in self.streams.get(stream, ())), default=BEGIN)
 
     def start(self, stream: str, tags: TagSet, splits: int = 1) -> OrderKey:
-        """Return the key at which a lane starts: it brings no event below it. `splits`: the current number of its stream."""
+        """Return the key at which a lane starts: it brings no event below it. `splits`: the number of splits of its stream now."""
         name, split = declared(stream)
         layers = self.streams.get(name, ())
         return max(
@@ -204,7 +204,7 @@ class Positions:
     def outputs_above(
         self, outputs: OutputBatch, splits: int = 1, *, put: tuple[OutputBatch, Rows | None] | None = None
     ) -> OutputBatch:
-        """Return the outputs of events that are not in the state. `put`: what `Stamps.put` makes of them, to return instead."""
+        """Return the outputs of events that are not in the state. `put`: the outputs to return instead, as `Stamps.put` made them."""
         events = EventBatch(
             outputs.stream, outputs.rank, outputs.ts, outputs.seq, outputs.tags, outputs.codes, None
         )

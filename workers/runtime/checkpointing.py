@@ -26,17 +26,17 @@ MOST_FAILURES = 3
 
 
 class Commits:
-    """The checkpoints of a run, counted as it goes on over its generations. `figures`: so far."""
+    """Counts the checkpoints of a run over its generations. `figures`: the counts so far."""
 
     def __init__(self) -> None:
         self.figures = CheckpointFigures()
 
     def add(self, **more: float) -> None:
-        """Count more of something."""
+        """Add to counts, by name."""
         self.note(**{name: getattr(self.figures, name) + count for name, count in more.items()})
 
     def note(self, **known: Any) -> None:
-        """Note the newest value of something."""
+        """Set values, by name."""
         self.figures = replace(self.figures, **known)
 
 

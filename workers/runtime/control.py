@@ -1,7 +1,7 @@
 """Requests to a running job from outside: to stop at a checkpoint, or to move to another plan.
 
 A request is a signal (Ctrl-C, SIGTERM), or a file that `dgs stop` or `dgs replan` posts into the control directory of the run.
-Drivers look for one now and then. User code is interrupted only if it runs for longer than a stop may take, or by a second
+Drivers look for requests now and then. User code is interrupted only if it runs for longer than a stop may take, or by a second
 Ctrl-C, which ends the run at once.
 
 >>> import itertools, tempfile
@@ -17,7 +17,7 @@ ControlRequest(action='stop', by='dgs stop', plan=None)
 True
 
 One thread does all the work of a local run, so a slow sink or `update` keeps it from seeing the request of `dgs stop`. Another thread
-watches for the request. When the time is over, it interrupts the work: by a signal in the main thread, else when the current call returns.
+watches for the request. After the time limit it interrupts the work: by a signal in the main thread, else when the current call returns.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def is_main_thread() -> bool:
 def handled(handler: Handler) -> Iterator[Callable[[], None]]:
     """Let a handler take the signals of `ENDING` inside this context; yield a function that restores the previous handlers.
 
-    An ignored signal stays ignored: Ctrl-C is not for a job that a script runs in the background, and the end of the terminal not
-    for a job under `nohup`. Only the main thread can set handlers; in any other thread this does nothing.
+    An ignored signal stays ignored: a job that a script runs in the background ignores Ctrl-C, and a job under `nohup` ignores the end of
+    the terminal. Only the main thread can set handlers; in any other thread this does nothing.
     """
     numbers = ENDING if is_main_thread() else ()
     before = {number: signal.getsignal(number) for number in numbers}
@@ -79,9 +79,9 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def deferred(*, all_of_them: bool = False) -> Iterator[None]:
-    """Delay the effect of a signal to the end of this context. A second signal acts at once, unless `all_of_them` are to wait.
+    """Delay the effect of a signal to the end of this context. A second signal acts at once, unless `all_of_them` have to wait.
 
-    At the end all handlers are the previous ones, even if code inside has set others; what C code sets is undone at once.
+    At the end the previous handlers are back, even if code inside has set others. Handlers that C code sets are undone at once.
     """
     came: list[int] = []
 
@@ -150,9 +150,8 @@ class Control:
             try:
                 yield
             except KeyboardInterrupt as error:
-                if self._signal is not None and not hasattr(
-                    error, "exit_code"
-                ):  # Ray's C++ part passes on a plain one
+                # Ray's C++ part raises a plain one
+                if self._signal is not None and not hasattr(error, "exit_code"):
                     error.exit_code = 128 + signal.Signals[self._signal.by]  # type: ignore[attr-defined]
                 raise
             finally:
@@ -208,16 +207,20 @@ def _taken(path: Path) -> ControlRequest | None:
         text = path.read_text(encoding="utf-8")
         path.unlink()
         return ControlRequest(**json.loads(text))
-    except (OSError, ValueError, TypeError):  # the file is gone with its directory, or is not from `post`
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+    ):  # the file is gone with its directory, or `post` did not write it
         return None
 
 
 NUMBER = signal.SIGURG
-"""By default it does nothing, so one that comes late does no harm."""
+"""By default the signal does nothing, so a late one does no harm."""
 
 
 class OverdueStopError(Interruption):
-    """The time for a stop is over, within user code, which does not catch this as one of its errors."""
+    """The time for a stop is over, and user code is still at work. User code does not catch this as an Exception."""
 
     def __str__(self) -> str:
         return "user code has kept the run for longer than `runtime.stop_timeout` and is interrupted"
@@ -246,7 +249,7 @@ class OverdueStop:
             self._has_ended.set()
             watch.join()
             if by_signal:
-                signal.signal(NUMBER, signal.SIG_DFL if known is None else known)  # None: one of C code
+                signal.signal(NUMBER, signal.SIG_DFL if known is None else known)  # None: C code has set it
 
     @contextmanager
     def work(self) -> Iterator[None]:
@@ -274,5 +277,5 @@ class OverdueStop:
                 asked = time.monotonic()
             if asked is not None and time.monotonic() - asked > self._patience:
                 self._is_overdue, asked = True, time.monotonic()
-                if worker is not None:  # and again later, since user code may catch everything
+                if worker is not None:  # repeated, since user code may catch everything
                     signal.pthread_kill(worker, NUMBER)

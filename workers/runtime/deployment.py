@@ -106,7 +106,7 @@ class Deployment:
 
     @property
     def credit_bytes(self) -> int:
-        """The bytes that may be on their way from one host to another. All together are a quarter of what a host may buffer."""
+        """The bytes that may be on their way from one host to another. All credits together are a quarter of what a host may buffer."""
         return self.job.runtime.buffer_bytes // (4 * self.hosts)
 
     def rank(self, stream: str) -> int:
@@ -128,7 +128,7 @@ class Deployment:
         router = Router(self.lanes)
         for batch in self.point.outbox:
             if dealt_otherwise(batch, self.point.committed, self.job.splits) is not None:
-                continue  # it was delivered before the generation began
+                continue  # delivered before the generation began
             for part in dealt_outputs(batch, impl.__getitem__):
                 for lane, some in owners(part, router):
                     if self.home[self.lanes.all[lane].owner] == index:

@@ -78,7 +78,7 @@ class Engine:
             if self._root is not None:
                 self.host.workers[self._root].start(self._first_state(), self._point.epoch)
                 self.host.wake(self._root)
-            opened.pop_all()  # the engine is complete, and its `close` closes them
+            opened.pop_all()  # from here on, `close` of the engine closes them
 
     def _first_state(self) -> Any:
         """Return the state of the point: the program's initial state, or that of a checkpoint."""
@@ -101,8 +101,8 @@ class Engine:
     def step(self, *, reads: bool = True, between: Callable[[], None] | None = None) -> bool:
         """Act on frames that have arrived, and read from one source if that is allowed. Return whether anything was done.
 
-        `reads`: False if the outputs that there are have no place to go, so that no input is to make more. `between`: called between
-        two works of the step, which it may end by an exception.
+        `reads`: False if the sinks are full, so that no more input is read. `between`: called between two parts of the step; it may end the
+        step by an exception.
         """
         self.host.story.tick(process.now())
         try:
@@ -138,7 +138,7 @@ class Engine:
         return busy or bool(sent) or self.host.is_behind
 
     def _act(self, worker: str, effect: Reported) -> None:
-        """Do what a worker wants done outside of it."""
+        """Carry out an effect of a worker."""
         if isinstance(effect, OutputBatch):
             before = self.host.meter.enter(SINK)
             self._outputs.write(worker, effect)

@@ -3,8 +3,8 @@
 An output belongs to the open epoch of its worker. When all workers of the host have closed an epoch, its outputs are staged:
 they are durable, but have no final names until the epoch is committed.
 
-Hosts send to the caller what is for stdout or for `collect`, and events that were left out. Outputs for the sink `memory` are those of `collect`: a caller that does not collect them needs none. What waits for a commit or for the
-reader of stdout, and what is collected, is on disk beyond `buffer_bytes`.
+Hosts send the caller the outputs for stdout or for `collect`, and the events that were left out. The sink `memory` is the same as
+`collect`. Beyond `buffer_bytes`, collected outputs and those that wait for a commit or for the reader of stdout are on disk.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class CallerOutputs:
     Neither can take an output back or recognise a repeat. So outputs wait here until their epoch is committed. Only stdout gets
     them at once if the run takes no checkpoints or `delivery` is `at_least_once`.
 
-    No output waits for the reader of stdout inside a write. What it has not taken when the run ends is kept in the run directory
-    (`Job.unprinted_path`), and a resumed run prints it first.
+    A write to stdout never blocks. What the reader has not taken when the run ends is kept in the run directory (`Job.unprinted_path`), and
+    a resumed run prints it first.
     """
 
     def __init__(self, job: Job) -> None:
@@ -86,7 +86,7 @@ class CallerOutputs:
 
     @property
     def waiting(self) -> str:
-        """A sentence on what waits for the reader of stdout."""
+        """A sentence that says how much waits for the reader of stdout."""
         size = sum(kept.bytes for kept in self._unprinted)
         return f"the reader of stdout takes nothing; {size // 2**20:,} MiB of outputs wait for it, and no input is read"
 
@@ -104,7 +104,7 @@ class CallerOutputs:
         self._stdout.show()
 
     def _tail(self) -> KeptOutputs:
-        """Return where outputs that are printed at once wait: not the first ones, which are being printed."""
+        """Return the queue for outputs that are printed at once. The first queue is being printed."""
         if len(self._unprinted) <= 1:
             self._print(KeptOutputs(bound=self._bound, directory=self._directory))
         return self._unprinted[-1]
@@ -137,7 +137,7 @@ class CallerOutputs:
 
     @property
     def can_discard(self) -> bool:
-        """Whether the run may start again without showing an output twice that must be shown once."""
+        """Whether the run may start again without printing an output twice against its `delivery`."""
         return self._may_repeat or not self._has_shown
 
     def discard(self) -> None:
@@ -175,7 +175,7 @@ def _lines_of(path: Path) -> Iterator[str]:
 
 
 def _keep(path: Path, lines: Iterable[str]) -> None:
-    """Write lines into a file, which some of them may come from."""
+    """Write lines into a file. Some of them may come from that file."""
     new = path.with_name(f"{path.name}.new")
     with refusing(path), open(new, "w", encoding="utf-8", opener=private_files.opener) as file:
         file.writelines(lines)
@@ -217,7 +217,7 @@ class HostOutputs:
     def _open(self, deployment: Deployment) -> None:
         job = deployment.job
         if not self._workers:
-            return  # such a host closes no epochs, so what its sinks have would never be staged
+            return  # such a host closes no epochs, so outputs in its sinks would never be staged
         generation = self._point.generation
         for name, config in named_sinks(job.sinks):
             if not is_central(config):
@@ -266,7 +266,7 @@ class HostOutputs:
             self._seen.append((epoch, new))
 
     def leave_out(self, worker: str, skipped: Skipped) -> None:
-        """Write the dead letter of an event that was left out, and count it for the caller, unless that is already committed."""
+        """Write the dead letter of an event that was left out, and count it for the caller, unless it is already committed."""
         epoch, letter = self._epochs.of(worker), skipped.letter
         if self._is_past_the_last_commit(epoch):
             return
@@ -278,7 +278,7 @@ class HostOutputs:
         self._seen.append((epoch, letter if self._keeps_payloads else replace(letter, payload=None)))
 
     def _is_past_the_last_commit(self, epoch: int) -> bool:
-        """Whether a run without checkpoints is stopping and the epoch is after its only checkpoint, so is never committed."""
+        """Return whether a run without checkpoints stops and the epoch is after its only checkpoint: it is never committed."""
         return not self._by_epoch and epoch > self._point.epoch + 1
 
     def close_epoch(self, worker: str, epoch: int, sources: Describe) -> HostReport | None:
@@ -330,7 +330,7 @@ class HostOutputs:
 class MeasuredSink:
     """A `HostSink` that measures another one: the outputs that it takes, the bytes of their files, and the seconds of both.
 
-    `is_transactional`: it takes no output that is committed already.
+    `is_transactional`: it must not get an output that is already committed.
     """
 
     def __init__(self, name: str, sink: HostSink, is_transactional: bool) -> None:

@@ -128,9 +128,8 @@ class HostSources:
 
     def _figures(self, name: str, source: EventSource, frontier: OrderKey, letters: int) -> StreamFigures:
         counted, newest = source.counted, self._newest.get(name)
-        is_told = (
-            frontier > BEGIN and frontier.ts < LAST
-        )  # beyond it there are only the last ticks, and the end
+        # after it come only the last ticks and the end
+        is_told = frontier > BEGIN and frontier.ts < LAST
         return StreamFigures(
             rows=counted.rows,
             events=self._events[name],
@@ -159,7 +158,7 @@ MOST_COUNTED = 64
 """Events of a batch that are counted."""
 
 MOST_TAGS = 10_000
-"""Tags that are told apart. Others are counted as None: the frequent ones come early."""
+"""Tags that are counted separately. Later ones are counted as None: frequent tags come early."""
 
 STRIDE = 7919
 """A prime, so that the events that are counted are at other places in each batch."""
@@ -168,7 +167,7 @@ STRIDE = 7919
 class TagCounts:
     """Counts the events that a host reads by implementation tag: the rates at which a run compares plans.
 
-    A part of the events of large batches is counted in place of all, so that counting costs little whatever a batch has. `add`
+    Of a large batch only a sample is counted, so that counting is cheap for any batch. `add`
     and `take` may be called by two threads.
 
     >>> counts = TagCounts()

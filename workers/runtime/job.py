@@ -41,16 +41,17 @@ class Job:
     """A resolved run: everything is loaded and validated, and nothing is opened yet.
 
     `program_ref`: how another process loads the program (None: ship the object itself). `base_dir`: where relative paths
-    of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: where file sinks without a path
-    of their own, and `.partial` files, go. `owner`: identifies the job in its outputs: the path of its plan file, or for a program
-    from Python a path with its name. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
+    of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: the place of file sinks without a path, and of
+    `.partial` files. `owner`: identifies the job in its outputs: the path of its plan file, or a path with the program's name. `collect`:
+    bring all outputs to the caller (for `run.outputs`, `--verify`).
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
-    (None: the run cannot be resumed). `keeps_logs`: event logs in the run directory are not truncated. `replan`: whether the run looks for a better plan (None: it does not). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
-    record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
-    where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files. `name`: of the plan file, for its figures and its log. `log_format`: of that.
-    `observe`: how often figures are taken, None for never.
+    (None: the run cannot be resumed). `keeps_logs`: event logs in the run directory are not truncated. `replan`: whether the run looks for
+    a better plan (None: it does not). `resumes`: go on from the newest checkpoint in `checkpoint_dir`; with `accepts_duplicates` even if
+    the record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`: where `dgs
+    stop` and `dgs replan` post requests. `umask`: for the run's own files. `name`: the plan file's, for figures and the log. `log_format`:
+    of the log. `observe`: how often figures are taken, None for never.
     """
 
     program: Program
@@ -84,11 +85,11 @@ class Job:
     observe: ObserveConfig | None = field(default_factory=ObserveConfig)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for another process, with the values of environment variables that no text there may show."""
+        """Return the state for another process, with the values of secret environment variables, which no text there may show."""
         return {**self.__dict__, "hidden": hidden_values.all_hidden()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Come to life in another process: its files, and what its texts show, are as in the first."""
+        """Restore the job in another process, with the umask and the secrets of the first."""
         hidden = state.pop("hidden")
         self.__dict__.update(state)
         private_files.allow(self.umask)
@@ -149,11 +150,11 @@ class Job:
 
 @dataclass
 class JobResult:
-    """The result of a runtime: the final state, the collected outputs (again whenever they are iterated over), and the figures for the report.
+    """The result of a runtime: the final state, the collected outputs (iterate over them as often as you like), and the figures for the report.
 
     `stopped_by`: what stopped the run before its streams ended, a signal's name or `dgs stop`; None otherwise. `stopped_at`: the
     epoch committed for the stop, None if that took too long. `dead_letters`: events that `on_error: skip` left out, if collected.
-    `counted`: events by declared stream and tag, of a run that counts them for `replan:`.
+    `counted`: events by declared stream and tag, if the run counts them for `replan:`.
     """
 
     state: Any
@@ -208,9 +209,9 @@ class Caller:
     """The callbacks of a run. By default, notices go to stderr.
 
     `progress` is called with the figures of the run, at most every `observe.every`, `notify` with a notice in one
-    sentence, `ready` with the name of what has started, such as Ray. `rows` is called with the numbers of rows that Spark has read, and
-    that are in the log. `replanned` returns the job under the plan of another plan file, or raises InvalidError. `compared` compares the plan
-    with the best one, given the host of each worker and events per second; another thread calls it.
+    sentence, `ready` with the name of what has started, such as Ray. `rows` is called with two numbers of rows: those that Spark has read,
+    and those in the log. `replanned` returns the job under the plan of another plan file, or raises InvalidError. `compared` compares the
+    plan with the best one, given the host of each worker and events per second; another thread calls it.
     """
 
     progress: Callable[[RunFigures], None] = _silent

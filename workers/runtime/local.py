@@ -52,7 +52,7 @@ def _note(session: Session, lines: list[ProgramLine]) -> None:
 
 
 class _Drive:
-    """The only host of a run at work: it steps, passes on what comes out, and tells now and then how far it is."""
+    """The only host of a run at work: it steps, passes on outputs and reports, and shows progress now and then."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Drive:
 
 
 def _close(engine: Engine, session: Session, lines: ProgramLines, *, is_over: bool) -> None:
-    """Close the engine. Of a run that does not come to its end, first take the last figures."""
+    """Close the engine. If the run is not complete, take the last figures first."""
     try:
         if not is_over:
             session.observer.take(engine.figures())

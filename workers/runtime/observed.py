@@ -62,7 +62,7 @@ class HostObserver:
         self._cpu = time.process_time()
 
     def figures(self, *, events: int, began: float | None, ended: float | None) -> HostFigures:
-        """Return the figures. `events`: read here. `began`, `ended`: when it read first, and when the run was complete."""
+        """Return the figures. `events`: read here. `began`: when the host first read; `ended`: when the run was complete."""
         now, host = process.now(), self._host
         return HostFigures(
             host=host.index,
@@ -103,7 +103,7 @@ class HostObserver:
         )
 
     def _wait(self, worker: Worker, now: float) -> Wait | None:
-        """Return what a worker waits for, since it was first seen waiting for just that."""
+        """Return what a worker waits for, and since when it was seen waiting for that."""
         awaited = worker.awaited
         if awaited is None:
             self._waits.pop(worker.id, None)
@@ -132,7 +132,7 @@ def _memory() -> int:
 def gathered(
     hosts: Sequence[HostFigures], run: RunFigures, parents: Mapping[str, str | None] | None = None
 ) -> RunFigures:
-    """Return the figures of a run with those of its hosts. `run`: what the hosts do not know. `parents`: of each worker."""
+    """Return the figures of a run with those of its hosts. `run`: what the hosts do not know. `parents`: the parent of each worker."""
     streams = _with_lags(_streams(hosts), run.t, run.unit)
     return replace(
         run,
@@ -179,7 +179,7 @@ def _merged(one: StreamFigures, other: StreamFigures) -> StreamFigures:
 
 
 def _reached(one: StreamFigures, other: StreamFigures) -> int | None:
-    """Return the time that both readers have reached. One that has ended holds nothing back."""
+    """Return the time that both readers have reached. A reader that has ended holds nothing back."""
     if one.has_ended != other.has_ended:
         return (other if one.has_ended else one).frontier
     known = [frontier for frontier in (one.frontier, other.frontier) if frontier is not None]
@@ -194,7 +194,7 @@ def _with_lags(streams: Mapping[str, StreamFigures], now: float, unit: TimeUnit)
 
 
 def _with_lag(stream: StreamFigures, newest: int | None, now: float, unit: TimeUnit) -> StreamFigures:
-    """Return the figures of a stream with its lag. One that has ended has none. `newest`: the newest event of all."""
+    """Return the figures of a stream with its lag; a stream that has ended has none. `newest`: the newest event of all streams."""
     if stream.has_ended:
         return replace(stream, behind=0)
     if stream.frontier is None:
@@ -208,7 +208,7 @@ def _with_lag(stream: StreamFigures, newest: int | None, now: float, unit: TimeU
 def _settled(
     name: str, worker: WorkerFigures, streams: Mapping[str, StreamFigures], parents: Mapping[str, str | None]
 ) -> WorkerFigures:
-    """Return the figures of a worker. If the stream that it waits for has passed the key already, it waits for its parent to say so."""
+    """Return the figures of a worker. If its stream has already passed the key, the worker waits for its parent to relay that."""
     wait = worker.waits_for
     if wait is None or wait.kind != "stream" or wait.key is None:
         return worker
@@ -232,7 +232,7 @@ def _sinks(hosts: Iterable[HostFigures], epoch: int) -> dict[str, SinkFigures]:
 
 
 def _sent(hosts: Iterable[HostFigures]) -> dict[str, int]:
-    """Return the bytes of all hosts by the child of an edge and the way on it, as "child:way"."""
+    """Return the bytes of all hosts by the child of an edge and the direction, as "child:way"."""
     total: dict[str, int] = {}
     for (child, way), size in (sent for host in hosts for sent in host.sent.items()):
         total[f"{child}:{way}"] = total.get(f"{child}:{way}", 0) + size
@@ -240,7 +240,7 @@ def _sent(hosts: Iterable[HostFigures]) -> dict[str, int]:
 
 
 def seconds_of_work(hosts: Iterable[HostFigures], seconds: float) -> float:
-    """Return the seconds from the first read to the last output, by the clocks of the hosts; the given ones if they know none."""
+    """Return the seconds from the first read to the last output, by the clocks of the hosts; the given seconds if the hosts know none."""
     hosts = list(hosts)
     ends = [host.ended for host in hosts if host.ended is not None]
     begins = [host.began for host in hosts if host.began is not None]
@@ -253,7 +253,7 @@ def first_output(hosts: Iterable[HostFigures]) -> float | None:
 
 
 MOST_GENERATIONS = 20
-"""So many of the latest generations are kept in the figures."""
+"""The number of latest generations that the figures keep."""
 
 
 class RunObserver:
@@ -274,7 +274,7 @@ class RunObserver:
         self.figures = RunFigures(t=now, name=job.name, unit=job.unit, began=now)
 
     def begin(self, deployment: Deployment) -> None:
-        """Note that a generation begins. Nothing is known of its hosts yet: what the one before did is no part of it."""
+        """Note that a generation begins. Figures of the hosts of the previous one are forgotten."""
         point, plan = deployment.point, deployment.plan
         first = not self.figures.generations
         self._hosts.clear()
@@ -297,7 +297,7 @@ class RunObserver:
         self._hosts[host.host] = host
 
     def show_if_due(self, *, is_stopping: bool = False) -> None:
-        """Write and show the newest figures of all hosts, unless the last ones are not `observe.every` old."""
+        """Write and show the newest figures of all hosts, if the last ones are `observe.every` old."""
         if self._every is None or not self._hosts or process.now() - self._last < self._every:
             return
         self._gather("stopping" if is_stopping else "running")
@@ -344,7 +344,7 @@ class RunObserver:
         return self.figures
 
     def end(self, phase: Phase, figures: RunFigures | None = None, why: str = "") -> None:
-        """Note how the run has ended, with its last figures."""
+        """Note how the run ended, with its last figures."""
         if self.figures.is_over:
             return
         if figures is not None:

@@ -1,12 +1,11 @@
 """The clock, the memory and the signals of a process of ours: a clock that does not jump, memory that stays, and signals that end it.
 
-The clock is for times that several processes compare. Unlike with `time.time()`, an interval between two of its times is right even
-if the machine's clock is set meanwhile. Between processes it is as right as the machine's clock was when they began.
+The clock is for times that several processes compare. Unlike `time.time()`, it measures intervals correctly even if the machine's clock is
+set meanwhile. Between processes it is as exact as the machine's clock was when they began.
 
 By default, the allocator of glibc returns every large array to the system when it is freed. A page that comes back is zeroed and
-mapped again. That takes 3 us, which is longer than computing on the page.
-
-Signals that ask the process of a command to end do so from its first moment, while the verbs are imported, until a run takes them itself.
+mapped again. That takes 3 us, which is longer than computing on the page. A signal that asks a command to end does so from its first
+moment, even during imports, until a run handles signals itself.
 
 >>> before = now()
 >>> 0 <= now() - before < 60
@@ -33,7 +32,7 @@ HEAP_BYTES = 32 << 20
 """Arrays up to this size come from the heap. An older glibc refuses a value over 32 MiB, and then keeps its limit of 128 KiB."""
 
 LOOK_SECONDS = 0.001
-"""Seconds between two looks at what C code has made of the handlers of signals."""
+"""Seconds between two checks whether C code has changed the handlers of signals."""
 
 LARGEST_BYTES = 512
 """More than `struct sigaction` has on any system."""
@@ -49,19 +48,19 @@ def now() -> float:
 def keep_freed_memory() -> None:
     """Set the allocator of this process to keep freed memory. Without glibc, nothing happens.
 
-    Call this in our own processes only, hosts and the command line, and not in a process that imports dgs.
+    Call this only in our own processes (hosts and the command line), not in a user's process that imports dgs.
     """
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # another C library
+        with suppress(OSError, AttributeError):  # the C library is not glibc
             allocator = ctypes.CDLL(None).mallopt
             allocator(_M_TRIM_THRESHOLD, KEPT_BYTES)
             allocator(_M_MMAP_THRESHOLD, HEAP_BYTES)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal has asked the process to end. It stops as after Ctrl-C. `exit_code`: 128 plus the number of the signal.
+    """A signal has asked the process to end. The process stops as after Ctrl-C. `exit_code`: 128 plus the number of the signal.
 
-    After a plain KeyboardInterrupt in `exec`, for example in an import, Python ends by the signal and ignores the exit code.
+    A class of its own, since Python ignores the exit code after a plain KeyboardInterrupt in `exec`, for example in an import.
     """
 
     def __init__(self, number: int) -> None:
@@ -94,7 +93,7 @@ def _stop(number: int, _frame: FrameType | None) -> None:
 
 
 def check_not_stopped() -> None:
-    """Raise Stopped if a signal has come, whatever became of its exception."""
+    """Raise Stopped if a signal has come, even if its exception was swallowed."""
     if came:
         raise Stopped(came[0])
 
@@ -103,9 +102,8 @@ def check_not_stopped() -> None:
 def kept_in_c(numbers: Sequence[int]) -> Iterator[Callable[[], None]]:
     """Set the handlers of these signals again whenever C code has changed them; yield a function that ends this early.
 
-    Ray's C++ part sets a handler for SIGTERM as it starts. As it ends, it puts the default in its place: for a second, until
-    `ray.shutdown` returns, a SIGTERM would end the process without a word. Python sets handlers in its main thread only, which waits
-    for Ray just then.
+    Ray's C++ part sets a handler for SIGTERM as it starts. As it ends, it restores the default: for a second, until `ray.shutdown` returns,
+    a SIGTERM would end the process without a message. Python can set handlers only in its main thread, which waits for Ray just then.
     """
     try:
         sigaction = ctypes.CDLL(None).sigaction

@@ -38,7 +38,7 @@ BY = "`replan: auto`"
 
 @dataclass
 class _Comparing:
-    """A comparison that goes on in a thread. `found`: its result, or the error that ended it. `took`: its seconds of a core."""
+    """A comparison in a thread. `found`: its result, or the error that ended it. `took`: its processor time in seconds."""
 
     found: Comparison | Exception | None = None
     took: float = 0.0
@@ -51,7 +51,8 @@ def _in_a_thread(compare: Callable[[], None]) -> None:
 class Replanning:
     """Replanning of one run, over all its generations. Without `replan:` or a run directory it does nothing.
 
-    `moves`: those to plans that it proposed. `counted`: all events so far by declared stream and tag. `clock`: seconds, of which only differences matter. `start` lets a comparison begin.
+    `moves`: the moves to plans that it proposed. `counted`: all events so far by declared stream and tag. `clock`: seconds, of which only
+    differences matter. `start` begins a comparison.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Replanning:
         self._deployment: Deployment | None = None
         self._comparing: _Comparing | None = None
         self._proposed: Move | None = None
-        self._is_new = False  # the plan is one that was proposed, and has not been measured yet
+        self._is_new = False  # the current plan was proposed here, and has not been measured yet
         self.moves: list[Move] = []
         self.counted: dict[tuple[str, Tag | None], float] = {}
         self._rates: dict[str, dict[Tag, float]] | None = None
@@ -94,7 +95,7 @@ class Replanning:
         rates = self._moving.counted(now, self._counted(taken()))
         self._say_what_a_move_has_brought()
         if rates is not None and self._comparing is None:
-            if self._proposed is None:  # else the rates are of a run that stops reading, to move
+            if self._proposed is None:  # else the run stops reading, to move, and the rates would show that
                 self._rates = _by_stream(rates)
             self._comparing = self._started(self._deployment, rates)
 
@@ -111,7 +112,7 @@ class Replanning:
         return new
 
     def moved(self, job: Job, path: str) -> Job:
-        """Return a job that has moved to the plan of a file, with the rates of now, by which its workers are placed."""
+        """Return a job that has moved to the plan of a file, with the current rates, by which its workers are placed."""
         if self._proposed is not None and Path(path).name == BETTER_PLAN:
             self.moves.append(self._proposed)
             self._proposed, self._is_new = None, True
@@ -128,13 +129,13 @@ class Replanning:
             except Exception as error:  # noqa: BLE001 - the run is more important than advice
                 found = error
             comparing.took = time.thread_time() - began
-            comparing.found = found  # last: it is looked for
+            comparing.found = found  # last, since others look for it
 
         self._start(compare)
         return comparing
 
     def _judge(self, now: float) -> None:
-        """Act on a comparison that has ended."""
+        """Act on the result of a comparison."""
         comparing = self._comparing
         if comparing is None or comparing.found is None:
             return

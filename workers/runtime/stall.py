@@ -7,7 +7,7 @@
 >>> sentence([Standing((), {"rules": OrderKey(40, 0, 0)}, {"rules": 70.0}, held=0)], unit="none")
 "all events are processed; stream 'rules' has not ended, last heard 70 s ago"
 
-The watchdog speaks once per interval.
+The watchdog reports once per interval.
 
 >>> said = []
 >>> dog = Watchdog(after=10.0, now=0.0, notify=said.append)
@@ -31,7 +31,7 @@ from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import declared
 
 LONGEST_SILENCE = 300.0
-"""The longest time in seconds between two messages about missing progress, unless even the first comes later."""
+"""The longest time in seconds between two messages about missing progress, unless the first one comes later still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,7 @@ def _about_streams(running: Sequence[str], whole: Standing) -> str:
 class Watchdog:
     """Watches a number that grows with progress, such as events read and outputs made. `after`: seconds; with 0 it is silent.
 
-    Without progress it speaks after that time, then after twice that time, and so on up to every LONGEST_SILENCE seconds.
-
+    Without progress it reports after that time, then after twice that time, and so on up to every LONGEST_SILENCE seconds.
     `notify` gives a sentence to the caller of the run. `sentences`: all of them so far, for the report.
     """
 
@@ -139,7 +138,7 @@ class Watchdog:
         self.sentences: list[str] = []
 
     def is_due(self, moved: int, *, now: float) -> bool:
-        """Return whether a message is due: nothing has moved for long enough since the last move or the last message."""
+        """Return whether a message is due: nothing has moved for long enough since the last progress or the last message."""
         if moved != self._moved:
             self._moved, self._since, self._wait = moved, now, self._after
             return False

@@ -1,8 +1,8 @@
 """The stores of a run's checkpoints, opened with the identity of its program and its migration of older states; and locks on outputs.
 
 A run without checkpoints has a store in memory. A request to stop or to move opens a durable one. One run at a time writes to a
-directory, a table of a database, or a sink of the user's own (`claimed_outputs`); what is there is looked at before it is replaced or
-gone on with.
+directory, a table of a database, or a sink of the user's own (`claimed_outputs`); existing outputs are checked before a run replaces or
+continues them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def open_directory(job: Job, publish: Publish) -> DirectoryStore:
 
 
 def _migrate_of_directory(job: Job) -> Migrate | None:
-    """Return what turns the states in the directory into those of this version: with a store of the user's, none is there."""
+    """Return the migration of the states in the directory; None with a store of the user's, since the directory then has no states."""
     migrate = migration(job.program)
     is_elsewhere = job.checkpoint is not None and job.checkpoint.custom is not None
     return (lambda state, _version: state) if is_elsewhere and migrate is not None else migrate
@@ -119,7 +119,7 @@ def _connected(job: Job, run: str, directory: DirectoryStore) -> CheckpointStore
 
 
 def check_store(job: Job, point: ResumePoint) -> None:
-    """Raise CheckpointRefusedError if a run resumes whose states are in a store of the user's that the job does not name any more."""
+    """Raise CheckpointRefusedError if the states of a resumed run are in a user's store that the job no longer names."""
     from dgs.workers.checkpoints.custom_store import kept_elsewhere
 
     has_store = job.checkpoint is not None and job.checkpoint.custom is not None
@@ -205,7 +205,7 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
         for ref, place in unshared(publisher.places):
             name = hashlib.blake2b(place.encode(), digest_size=16).hexdigest()
             said = place.removeprefix("place ")
-            shown = said if said.startswith(ref) else f"{ref} {said}"  # a lake names its kind itself
+            shown = said if said.startswith(ref) else f"{ref} {said}"  # the kind is in the options of a lake
             held.enter_context(locked(_locks() / f"{name}.lock", of=Path(shown)))
         for directory in _delta_directories(job) - {place.directory.resolve() for place in places}:
             with refusing(directory):
@@ -226,7 +226,7 @@ def check_free_outputs(job: Job) -> None:
 
 
 def check_outputs(job: Job, point: ResumePoint) -> None:
-    """Check existing outputs before a run resumes: its own ones, or those that it would replace if it has committed none."""
+    """Check existing outputs before a run resumes: its own outputs, or those that it would replace if it has committed none."""
     if not point.epoch:
         check_free_outputs(job)
         return
@@ -241,7 +241,7 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
 
 
 def tidy_appended(job: Job) -> None:
-    """Note the run where it appends files; remove those without final names that runs before it have left and do not need."""
+    """Note the run in directories that it appends files to; remove unpublished files there that earlier runs left and no longer need."""
     for config in job.sinks:
         if config.kind in FILE_KINDS and config.details.mode == "append" and job.checkpoint_dir is not None:
             place = sink_place(config, output_dir=job.output_dir, base_dir=job.base_dir)
@@ -255,7 +255,7 @@ def _is_needed(checkpoints: Path, name: str) -> bool:
         return False
     try:
         committed = CheckpointDirectory(checkpoints).committed()
-    except DgsError:  # who can read it decides
+    except DgsError:  # only a user who can read it can decide
         return True
     if committed is None:
         return any((checkpoints / record).exists() for record in RECORDS)
@@ -273,7 +273,7 @@ def settle_rows(job: Job) -> None:
 
 
 def withdraw_rows(job: Job, run: str | None = None) -> None:
-    """Remove the rows that a run without checkpoints has appended to databases and failed, or all such runs that were killed."""
+    """Remove the rows that a failed run without checkpoints has appended to databases, or those of all such runs that were killed."""
     for path, table in _appended(job):
         from dgs.workers.sinks.sqlite_appended import withdraw
 
@@ -296,7 +296,7 @@ def _lakes(job: Job) -> Iterator[tuple[str, LakeSink]]:
 
 
 def _delta_directories(job: Job) -> set[Path]:
-    """Return the directories of Delta tables, whose files a sink of Parquet files would take for its own format."""
+    """Return the directories of Delta tables, whose files a sink of Parquet files would take for its own."""
     return {(job.base_dir / sink.details.path).resolve() for sink in job.sinks if sink.kind == "delta"}
 
 

@@ -56,7 +56,7 @@ LOOK_SECONDS = 0.05
 """Seconds between two looks for a request during a pause between generations."""
 
 LAST_SECONDS, MOST_LAST_SECONDS = 0.5, 2.0
-"""Seconds that a run which is to end waits for the reader of stdout: since it last took something, and in all."""
+"""Seconds that a stopping run waits for the reader of stdout: since it last took something, and in all."""
 
 STOP_GRACE = 1.0
 """Seconds that a run may take to end after `stop_timeout` before user code is interrupted."""
@@ -73,7 +73,7 @@ class Ended:
 
 @dataclass
 class Session:
-    """The part of a run that outlives its generations, with everything that a driver of one needs.
+    """The part of a run that outlives its generations, with everything that the driver of a generation needs.
 
     `restarts`: the reasons for restarts since new events were last committed. `restarted`: the number of all restarts.
     """
@@ -144,7 +144,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
 
 
 def _opened(job: Job, caller: Caller, log: RunLog, stack: ExitStack) -> Session:
-    """Return what a run needs until its end, which the stack closes. The order is that of what each step may refuse or change."""
+    """Return what a run needs until its end, which the stack closes. Steps that may refuse come before those that change something."""
     control = Control(job.control_dir)
     if job.checkpoint_dir is not None:
         patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
@@ -180,7 +180,7 @@ def _opened(job: Job, caller: Caller, log: RunLog, stack: ExitStack) -> Session:
 
 
 def _failed(session: Session, error: BaseException) -> None:
-    """Note why a run fails, and take back the rows that it has not committed."""
+    """Note why a run fails, and remove the rows that it has not committed."""
     why = in_a_line(error)
     session.observer.end("failed", why=why)
     session.story.says(f"the run fails: {why}")
@@ -192,7 +192,7 @@ def _failed(session: Session, error: BaseException) -> None:
 
 
 def _printed(session: Session, result: JobResult) -> JobResult:
-    """Print the rest of the outputs, for as long as their reader takes, or for a moment if the run is to stop; return the result.
+    """Print the rest of the outputs, for as long as their reader takes them, or for a moment if the run is to stop; return the result.
 
     Raises BrokenPipeError, OutputUnwritableError.
     """
@@ -270,7 +270,7 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             job = session.job = _replanned(session, request.plan or "")
             session.observer.moved(f"{request.by} moves it to another plan", session.replanning.moves)
             continue
-        if driven > 1:  # events are those of all generations, so the time must be, too
+        if driven > 1:  # events are counted over all generations, so the time must be, too
             ended = replace(ended, figures=replace(ended.figures, seconds=time.monotonic() - began))
         return _result(session, ended, epoch)
 
@@ -292,7 +292,7 @@ def _begun(session: Session, job: Job) -> ResumePoint:
 
 
 def _given_up(session: Session, why: str) -> Ended:
-    """Return the end of a run that is to stop and whose hosts are lost, say by the same signal, or interrupted."""
+    """Return the end of a run that is to stop and has lost its hosts, for example by the same signal, or is interrupted."""
     session.caller.notify(why)
     session.caller_outputs.discard()
     figures = session.observer.generation([], None, seconds=0.0, started=0.0)
@@ -334,7 +334,7 @@ def _clean(job: Job, point: ResumePoint) -> None:
 
 
 def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
-    """Deliver outputs in the outbox whose streams are dealt in another way from now on, before any newer output (R7).
+    """Deliver the outputs in the outbox whose streams have another dealing now, before any newer output (R7).
 
     Raises OutputUnwritableError if a sink still does not accept them.
     """
@@ -365,8 +365,8 @@ def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
 def _pause(session: Session, error: DgsError, point: ResumePoint) -> None:
     """Wait before the next generation. Raise the error if too many generations in a row committed no new event.
 
-    The first restart comes at once, since most hosts are lost for reasons that do not recur. If it gets no further, a pause may
-    help, longer each time.
+    The first restart comes at once, since most hosts are lost for reasons that do not recur. If that brings no progress, a pause may help,
+    longer each time.
     """
     limits, before = session.job.runtime.restarts, len(session.restarts)
     if not session.may_restart(point):
@@ -385,7 +385,7 @@ def _pause(session: Session, error: DgsError, point: ResumePoint) -> None:
 
 
 def _replanned(session: Session, path: str) -> Job:
-    """Return the job under the plan of another plan file. If that cannot be, notify the caller and keep the plan."""
+    """Return the job under the plan of another plan file. If that is impossible, notify the caller and keep the plan."""
     job = session.job
     try:
         if session.caller.replanned is not None:

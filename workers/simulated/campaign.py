@@ -91,7 +91,7 @@ def simulate_seeds(
 def shrunk(
     case: Case, seed: int, wrong: WrongRunError, *, seconds: float = LONGEST_SHRINKING
 ) -> tuple[Case, WrongRunError]:
-    """Return a smaller failing case with its error: greedily leave out faults, streams, halves of streams, single events."""
+    """Return a smaller failing case with its error. It greedily leaves out faults, streams, halves of streams, single events."""
     deadline = time.monotonic() + seconds
     is_smaller = True
     while is_smaller:
@@ -110,13 +110,13 @@ def _failure(case: Case, seed: int, faults: Faults) -> WrongRunError | None:
         case.check_with(seed, faults)
     except WrongRunError as error:
         return error
-    except DgsError:  # even the sequential program fails with less
+    except DgsError:  # without these events even the sequential program fails
         return None
     return None
 
 
 def _smaller(case: Case, faults: Faults) -> Iterator[tuple[Case, Faults]]:
-    """Yield the case with something left out. The possible tags of each stream stay, and so do the plans."""
+    """Yield the case with something left out. The possible tags of each stream and the plans stay."""
     yield from ((case, fewer) for fewer in faults.simpler())
     tags = {stream: case.tags_of(stream) for stream in case.streams}
     for stream, batches in case.streams.items():

@@ -53,8 +53,8 @@ class WrongRunError(Exception):
 class Case:
     """A program and the events of each stream in rank order.
 
-    `tags`: the possible tags of each stream (default: those of its events). `layout`: the plan of all generations; None: each has
-    a random one. `tolerance`: the allowed difference of floats. `validates`: hosts and workers check themselves after every step.
+    `tags`: the possible tags of each stream (default: those of its events). `layout`: the plan of all generations; None: each generation
+    has a random one. `tolerance`: the allowed difference of floats. `validates`: hosts and workers check themselves after every step.
     `skips`: events at which `update` raises are left out.
     """
 
@@ -142,7 +142,7 @@ class Case:
         except OutOfOrderError as error:
             if simulation.live is None or not simulation.live.has_disorder():
                 raise WrongRunError([str(error)], simulation.result, faults) from error
-            run = simulation.result  # it has failed because of a row that came too late
+            run = simulation.result  # the run failed because of a row that came too late
             run.is_refused = True
         except DgsError as error:
             problem = f"{type(error).__name__}: {error}"

@@ -1,6 +1,4 @@
-"""The real store of checkpoints on a simulated disk, whose damage stays within the store's promise or is known to exceed it.
-
-Damage by faults beyond the promise is a good reason to refuse a run. Damage by the store itself is reported as a problem.
+"""The real store of checkpoints on a simulated disk, which knows whether its damage exceeds what the store promises to survive.
 
 >>> storage = DirectoryStorage(ProgramIdentity("Sums", 1, {}), Faults(), random.Random(1))
 >>> store = storage.open(lambda files: None)
@@ -71,7 +69,7 @@ class PromisedDisk(SimulatedDisk):
 
 
 class AsWritten(SimulatedDisk):
-    """A view of another disk without turned bits. It is only read."""
+    """A read-only view of another disk without turned bits."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         super().__init__(disk.random)
@@ -88,7 +86,7 @@ class AsWritten(SimulatedDisk):
 
 
 class DirectoryStorage:
-    """The real store on a simulated disk. `sinks`: the descriptions of those with which the next process is started."""
+    """The real store on a simulated disk. `sinks`: the descriptions of the next process's sinks."""
 
     def __init__(self, identity: ProgramIdentity, faults: Faults, rnd: random.Random) -> None:
         self._identity, self._faults, self._random = identity, faults, rnd
@@ -109,7 +107,7 @@ class DirectoryStorage:
         )
 
     def threaten(self) -> None:
-        """Draw faults: let a file turn bad, mostly the newest state, and choose the operation at which the machine stops."""
+        """Draw faults: damage a file, mostly the newest state, and choose the operation at which the machine stops."""
         rnd, files = self._random, self.disk.names(FOLDER)
         if files and rnd.random() < self._faults.rot:
             if rnd.random() < RUIN:

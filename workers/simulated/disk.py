@@ -1,8 +1,8 @@
 """A disk in memory that fails and crashes, reproducibly. Content that is not durable may be lost, torn, or kept.
 
 A crash leaves any beginning of content that was not fsynced, and any subset, in order, of the changes of names since the last
-fsync of their directory. After a failed fsync these stay undecided forever, even if a later fsync succeeds. Stored content may
-turn bad. `crash_at=n` raises SimulatedCrash in place of operation n and of all that follow, until `crash()`.
+fsync of their directory. After a failed fsync these stay undecided forever, even if a later fsync succeeds. Bits of stored content may
+turn. `crash_at=n` raises SimulatedCrash in place of operation n and of all that follow, until `crash()`.
 
 >>> disk, path = SimulatedDisk(Random(1)), Path("/d/file")
 >>> disk.write_new(path, b"durable")
@@ -40,7 +40,7 @@ class DiskFaults:
 
 
 class SimulatedCrash(Interruption):
-    """The machine stops here. This is not an error, and no code may handle it."""
+    """The machine stops here. This is not an Exception, so that no code handles it."""
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class SimulatedDisk(Disk):
         """Do nothing: all directories exist."""
 
     def sync_directory(self, path: Path) -> None:
-        """Make the names in a directory durable. After a fault, the changes before it are never certain to be durable."""
+        """Make the names in a directory durable. After a fault, the changes before it never become durable for certain."""
         self._step()
         fails = self._fails(self.faults.sync_directory)
         for change in self._changes:

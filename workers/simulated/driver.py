@@ -60,7 +60,7 @@ class Driver:
         if checkpoint is None:
             return
         if not checkpoint.is_final and self._world.is_odd():
-            self._coordinator.carry(checkpoint)  # not worth saving: `checkpoint.when`
+            self._coordinator.carry(checkpoint)  # `checkpoint.when` says that it is not worth saving
             return
         if not self._slowness.begins(COMMIT, chance=self._world.faults.slow_stores, now=self._world.now):
             self._commit(checkpoint)

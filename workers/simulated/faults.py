@@ -30,28 +30,28 @@ class CrashedError(Exception):
 
 
 class HostKilledError(CrashedError):
-    """A host is killed in the middle of a step, so it cannot go on as if nothing were."""
+    """A host is killed in the middle of a step, so it cannot go on as a zombie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The amount of each fault. Integers are the most in a run; others are a chance per step, unless the text says otherwise.
+    """The amount of each fault. Integers are maxima per run; others are a chance per step, unless the text says otherwise.
 
     Crash: `crashes` at `crash_chance`; `zombie_chance`: that a crashed generation goes on without noticing; `stops`: clean stops
     at a checkpoint, after which another plan may follow.
     Network: `loss`, `reordering` (both end a generation, a few times), `repetition`, `delay` of an edge, `swizzle` (many edges
     clogged, and freed in any order), `straggling` (a crash leaves frames that arrive later), `muting` (a chance per stream of a
     generation that the stream is silent, for a while or until nothing else can move).
-    Disk: `disk`, None if it cannot fail. A full disk has no space for files of outputs, too. `rot`, `disk_crash`: chances per
+    Disk: `disk`, None if it cannot fail. A full disk has no space for files of outputs either. `rot`, `disk_crash`: chances per
     generation that one bit of a file has turned, and that the machine stops at an operation of the disk. `publishing`: that files
     do not get their names. User: `raises`, that the user's code raises. Odd: `oddity`, for every legal but rare path.
     Slow: `slow_sinks`, a chance per batch of outputs and per staged epoch; `slow_stores`, a chance per commit.
     Bounds: `bounds`, those of workers and hosts; `snapshots`: that a checkpoint is asked for.
     Exit: `exits`, that the user's code raises SystemExit or KeyboardInterrupt; `poison`: the share of events at which it always does,
     in a run with `on_error: skip`, in which it raises nothing else.
-    Sinks: `other_sinks`, a chance per process that the run is resumed with another sink than its own, or that this has lost its table.
-    Live: `live`, the chance of each stream that its rows arrive over time, out of order and with heartbeats. Clock: `jumps`, that the
-    clock on the wall jumps, which decides when heartbeats of live streams come.
+    Sinks: `other_sinks`, a chance per process that the run is resumed with another sink than its own, or that its sink has lost its table.
+    Live: `live`, the chance of each stream that its rows arrive over time, out of order and with heartbeats. Clock: `jumps`, that the wall
+    clock jumps, which decides when heartbeats of live streams come.
 
     `until`: the step at which all faults stop (liveness mode), None if they never do (safety mode).
     """
@@ -86,14 +86,13 @@ class Faults:
 
     @classmethod
     def swarm(cls, rnd: random.Random, kinds: tuple[str, ...] = KINDS) -> Faults:
-        """Draw the faults of a seed. Those of one kind do not depend on which other kinds are wanted."""
+        """Draw the faults of a seed. The faults of one kind do not depend on which other kinds are wanted."""
         drawn = {what: draw(rnd) for what, draw in _DRAW.items()}
         faults = cls(**drawn["until"]) if kinds else cls()
         for kind in kinds:
             faults = replace(faults, **drawn[kind])
         if faults.disk is not None and faults.disk.read + faults.disk.flip > 0:
-            # A lock keeps two real drivers apart. Simulated drivers have no lock, so the record must do it, and must be
-            # readable.
+            # A lock keeps two real drivers apart. Simulated drivers have no lock: the record keeps them apart, so it must be readable.
             faults = replace(faults, zombie_chance=0.0)
         if faults.jumps and "live" not in kinds:
             faults = replace(faults, live=1.0)
@@ -189,7 +188,7 @@ _DRAW: dict[str, Draw] = {
 
 
 def small_bounds(rnd: random.Random) -> Bounds:
-    """Draw the bounds of a seed: each is often the default, and else so small that a few events reach it."""
+    """Draw the bounds of a seed: each is either the default or so small that a few events reach it."""
     return Bounds(**{name: rnd.choice([getattr(BOUNDS, name), *small]) for name, small in _SMALL.items()})
 
 

@@ -1,7 +1,7 @@
 """One generation of a simulated run: hosts, the frames between them, and what they read.
 
-It offers its possible steps and takes the one that is chosen. A crash loses everything here. The `World` survives, with the disk
-and the outputs that sinks have accepted.
+It offers its possible steps and takes the chosen one. A crash loses everything here. The `World` survives, with the disk and the outputs
+that sinks have accepted.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Generation:
         return self.sources.has_more((host, stream), self.world.now)
 
     def next_event(self) -> int | None:
-        """Return the step at which an edge or a slow part is free again or a source speaks, if nothing can happen before."""
+        """Return the next step at which an edge or a slow part is free again or a silent source speaks."""
         now = self.world.now
         times = (self.network.next_opening(now), self.sources.next_voice(now), self.slowness.next_end(now))
         return min((time for time in times if time is not None), default=None)
@@ -272,7 +272,7 @@ class Generation:
         self.has_lost_frames = True
 
     def repeat(self, edge: Edge) -> None:
-        """Deliver the next frame of an edge, and keep it for another delivery, next or after the others."""
+        """Deliver the next frame of an edge, and deliver it again later: at once, or after the others."""
         self.world.tells("repeats the next frame of host {} to host {}".format(*edge))
         if self.world.random.random() < 0.5:  # noqa: PLR2004 - as often as not
             self.network.repeat_late(edge)

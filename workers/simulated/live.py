@@ -1,7 +1,7 @@
 """Live streams of a simulated run: rows arrive over time and out of order, and heartbeats decide which of them come too late.
 
 The rows that have arrived and the file of decisions outlive every process. The heartbeats, the decisions and the ordering are those of
-the runtime. Which rows are late is worked out here again from the file, by the definition, for the oracle.
+the runtime. The oracle decides again, by the definition and from the file, which rows are late.
 
 >>> from dgs.model.tags import Tag
 >>> batch = EventBatch.of("s", rank=0, tags=[Tag("a")], ts=[0, 10, 20], payload=[1, 2, 3])
@@ -47,7 +47,7 @@ Reading = tuple[list[EventBatch], OrderKey]
 
 
 class Clocks:
-    """The clocks of a simulated machine, in nanoseconds. `step`: those of one step. The one on the wall may jump."""
+    """The clocks of a simulated machine, in nanoseconds. `step`: the nanoseconds of one step. The wall clock may jump."""
 
     def __init__(self, begin: int, span: int, step: int, now: Callable[[], int]) -> None:
         self._begin, self._span, self.step, self._now = begin, span, step, now
@@ -62,7 +62,7 @@ class Clocks:
         return self._begin + self.elapsed() + self._offset
 
     def jump(self, rnd: Random) -> int:
-        """Set the clock on the wall forwards or back; return by how much."""
+        """Set the wall clock forwards or back; return by how much."""
         by = rnd.choice([-1, -1, 1]) * rnd.randint(1, rnd.choice([self._span // 8, 2 * self._span]) + 1)
         self._offset += by
         return by
@@ -74,7 +74,7 @@ class Clocks:
 
 @dataclass
 class RecordFile:
-    """A file of records that outlives every process. `writer`: the one that has it locked. `torn`: the bytes that a crash leaves, if any."""
+    """A file of records that outlives every process. `writer`: the writer that has it locked. `torn`: the bytes that a crash leaves, if any."""
 
     content: bytearray = field(default_factory=bytearray)
     writer: object = None
@@ -118,7 +118,7 @@ class LiveStream:
     """A stream whose rows arrive at `times` (nanoseconds since the run began). `whole`: its rows in the order of arrival.
 
     `every`: nanoseconds between heartbeats. `max_delay`, `delay`: in units of time; `delay` is that of `sort_within`, None for `drop`.
-    `may_pause`: as a source of the user's, it may be quiet at any row, also at those that it brings again.
+    `may_pause`: like a user's source, it may pause at any row, also at rows that it brings again.
     """
 
     whole: EventBatch
@@ -130,7 +130,7 @@ class LiveStream:
     decisions: RecordFile = field(default_factory=RecordFile)
 
     def is_kept(self) -> list[bool]:
-        """Return of each row whether it is in time, by the definition, for the decisions in the file."""
+        """Return for each row whether it is in time, by the definition and the decisions in the file."""
         pairs = RecordReader(_as_path(self.decisions), self.whole.stream).poll()
         kept, floor = [], MIN_TS
         for row, ts in enumerate(self.whole.ts.tolist()):
@@ -239,7 +239,7 @@ class Arriving(Live):
             return nothing(first)
         arrived = sum(at <= self._clock() for at in stream.times)
         self._row = min(arrived, first + self._rnd.choice([1, 2, 100]))
-        is_new = self._row == arrived  # then a log is looked at again after a while
+        is_new = self._row == arrived  # a log is read again after a while
         if is_new or (stream.may_pause and self._rnd.random() < 0.3):  # noqa: PLR2004 - now and then
             self._quiet_until = self._clock() + self._rnd.randint(0, 3 * stream.every)
         whole = stream.whole
@@ -252,7 +252,7 @@ class Arriving(Live):
 class LiveFeed:
     """A live stream as one host of a generation reads it. `impl`: its implementation streams; `wanted`: those of this host.
 
-    The host that has the first one decides, the others follow. `about`: the description of the source in the checkpoint, if any.
+    The host with the first implementation stream decides, the others follow. `about`: the description of the source in the checkpoint, if any.
     """
 
     def __init__(

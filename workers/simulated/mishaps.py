@@ -1,7 +1,7 @@
 """The mishaps of a simulated run: clean stops, faults in place of a step, and the remains of killed generations.
 
 `Stops`: a request to stop, met at the next checkpoint. `strikes`: a generation is killed, or frames between its hosts are late,
-lost, repeated or overtaken. `Remains`: frames of a killed generation that arrive later, and zombies, killed generations that go
+lost, repeated or overtaken. `Remains`: frames of a killed generation that arrive later, and zombies, which are killed generations that go
 on. The next generation must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
 """
 
@@ -71,9 +71,9 @@ class Stops:
 
 
 class Starts:
-    """The starts of a run's processes: each with the run's sink, with another sink, or with one that has lost its table.
+    """The starts of a run's processes: with the run's sink, with another sink, or with a sink that has lost its table.
 
-    `home`: the name of the run's sink. Only a run that has committed nothing may go on with another one. `count`: of processes.
+    `home`: the name of the run's sink. Only a run that has committed nothing may go on with another one. `count`: the number of processes.
     """
 
     def __init__(self, rnd: random.Random, *, has_tables: bool) -> None:
@@ -84,11 +84,11 @@ class Starts:
 
     @property
     def is_as_before(self) -> bool:
-        """Whether the process has found the sink that the run has left."""
+        """Whether the process has found the sink as the run left it."""
         return self.place == self.home and not self.is_emptied
 
     def next(self, chance: float) -> None:
-        """Draw the sink of the next process. `chance`: that it is not as the run has left it."""
+        """Draw the sink of the next process. `chance`: that it is not as the run left it."""
         self.count += 1
         self.place, self.is_emptied = self.home, False
         if self.count <= MOST_STARTS and self._random.random() < chance:

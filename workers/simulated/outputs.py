@@ -1,4 +1,4 @@
-"""The outputs of the hosts of a simulated generation: they go to files staged by epoch, or to a sink that remembers marks.
+"""The outputs of the hosts of a simulated generation. They go to files staged by epoch, or to a sink that remembers marks.
 
 An output belongs to the open epoch of its worker, as in `dgs.workers.runtime.host_outputs`. Outputs that the sink has not
 accepted when an epoch is closed travel in its checkpoint (R7).

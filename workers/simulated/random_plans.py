@@ -37,7 +37,7 @@ SMALL_PLANS = ((2, False),) * 10 + ((2, True),) * 8 + ((3, True),) * 8
 
 
 class OutputsOnly(Case):
-    """A case judged by its outputs only. So a case that is made smaller must still have wrong outputs."""
+    """A case judged by its outputs only. So a smaller case must still have wrong outputs."""
 
     def problems(self, run: Simulated) -> Iterator[str]:
         """Yield the differing outputs, in the order of their events."""
@@ -113,10 +113,8 @@ def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongR
         stream: [replace(batch, rank=rank) for batch in batches]
         for rank, (stream, batches) in enumerate(left)
     }
-    kept: list[tuple[Streams, Mapping[str, TagSet]]] = [
-        (few, {}),
-        (case.streams, occurring),
-    ]  # the failure may be the loss of a key that has no output
+    # the failure may need a key without outputs
+    kept: list[tuple[Streams, Mapping[str, TagSet]]] = [(few, {}), (case.streams, occurring)]
     for number, ((streams, tags), (leaves, is_split)) in enumerate(product(kept, SMALL_PLANS)):
         small = type(case)(case.program, streams, tags, tolerance=case.tolerance)
         rnd = random.Random(f"small {number}")  # noqa: S311 - reproducible

@@ -27,11 +27,11 @@ from dgs.workers.transport.frames import NetworkLoad
 class Simulated:
     """The result of a simulated run.
 
-    `outputs`: those that sinks have accepted or published, in that order. `snapshots`: state (codec bytes) and positions of every
+    `outputs`: the batches that sinks have accepted or published, in that order. `snapshots`: state (codec bytes) and positions of every
     snapshot on the way. `commits`: the durable checkpoints. `begun`: for each generation, the number of commits before it and its
     point. `ends`: counts of the reasons why generations ended. `problems`: broken promises. `state`: the final state.
     `calm_steps`: the steps after the last fault. `is_refused`: the checkpoints were damaged beyond the promise. `trace`: a line
-    per step. `streams`: the events of each stream, if heartbeats have decided which these are. `log`: the latest notes, see `story`.
+    per step. `streams`: the events of each stream, if heartbeats decided which rows count. `log`: the latest notes, see `story`.
     `load`: the frames of the last generation.
     """
 

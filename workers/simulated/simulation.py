@@ -92,7 +92,7 @@ class Simulation(World):
         )
         exits = [EXITS[(seed + number) % len(EXITS)] for number in range(faults.exits)]
         self._mistakes: list[BaseException | None] = [*exits, *[None] * faults.raises]
-        if self.skips:  # `update` that raises would be skipped, and nobody could say at which event
+        if self.skips:  # the skipped event would be unknown to the oracle
             self._mistakes.clear()
         self._stops = Stops(self.random, faults.stops)
         self._layout = plan if callable(plan) else lambda _: Layout(plan)
@@ -147,7 +147,7 @@ class Simulation(World):
         return result
 
     def _begin(self) -> tuple[CheckpointStore, ResumePoint] | None:
-        """Return an open store, and the point from which to go on; None if that is rightly refused."""
+        """Return an open store, and the point from which to go on; None if the store rightly refuses."""
         while True:
             self._look_at_the_disk()
             self.storage.threaten()
@@ -240,7 +240,7 @@ class Simulation(World):
             result.is_complete = True
 
     def _wait(self, generation: Generation) -> bool:
-        """Let time pass until something can move; return whether something will."""
+        """Let time pass until something can move; return whether anything can."""
         until = generation.next_event()
         if until is None:
             return False
@@ -284,7 +284,7 @@ class Simulation(World):
         self._end(why, is_gone=is_zombie or why == SimulatedCrash.__name__ or not is_host)
 
     def _end(self, why: str, *, is_gone: bool = False) -> None:
-        """Note that a generation has ended. `is_gone`: so has the process with the open store, perhaps also the machine."""
+        """Note that a generation has ended. `is_gone`: the process with the open store has ended, too, and perhaps the machine."""
         self.result.ends[why] += 1
         self.says(f"end: {why}")
         self.fuse.put_out()

@@ -36,7 +36,7 @@ def _database() -> sqlite3.Connection:
 
 @dataclass
 class Table:
-    """A table of outputs with its marks. `identity`: a database with the run that writes the table, and a row for each of its batches."""
+    """A table of outputs with its marks. `identity`: a database that names the writer of the table, with a row for each of its batches."""
 
     outputs: list[OutputBatch] = field(default_factory=list)
     marks: Marks = field(default_factory=lambda: Marks(BLOCK))

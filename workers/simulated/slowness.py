@@ -1,6 +1,6 @@
 """Slow parts of a simulated generation: a sink, a host that stages its outputs, or a commit is busy until a given step.
 
-Everything else goes on meanwhile, and may fail. Virtual time is the number of steps. If nothing else can move, they are done.
+Everything else goes on meanwhile, and may fail. Virtual time is the number of steps. If nothing else can move, slow parts are done.
 
 >>> slowness = Slowness(random.Random(1), says=lambda text: None)
 >>> slowness.begins(COMMIT, chance=1.0, now=3), slowness.is_busy(COMMIT, now=4), slowness.next_end(now=4) > 4

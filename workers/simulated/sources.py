@@ -28,7 +28,7 @@ Where = tuple[int, str]
 
 
 class Prepared:
-    """A stream as one host reads it, in readings that are known beforehand. `end`: the key after its last event."""
+    """A stream as one host reads it, in prepared readings. `end`: the key after its last event."""
 
     wait = 0.0
 

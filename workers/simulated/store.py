@@ -24,7 +24,7 @@ from dgs.workers.simulated.faults import Faults
 
 
 class Storage(Protocol):
-    """The disk, which outlives the processes of a run. `sinks`: the descriptions of those with which the next process is started."""
+    """The disk, which outlives the processes of a run. `sinks`: the descriptions of the next process's sinks."""
 
     sinks: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""User code that raises: a copy of a program whose functions raise when a fuse has burnt down, or at events that are poison.
+"""User code that raises: a copy of a program whose functions raise at a chosen call (a fuse) or at chosen events (poison).
 
 >>> class Total(Program):
 ...     def init(self): return 0
@@ -54,14 +54,14 @@ class Guard(Protocol):
 
 
 class Fuse:
-    """Counts calls of user code down, and goes off once, at the last one."""
+    """Counts calls of user code down, and raises once, at the last one."""
 
     def __init__(self) -> None:
         self._left = self._set = 0
         self._mistake: BaseException | None = None
 
     def light(self, calls: int, mistake: BaseException | None = None) -> None:
-        """Make call number `calls`, counted from now on, raise a mistake, by default a SimulatedMistake."""
+        """Let the call number `calls`, counted from now on, raise a mistake, by default a SimulatedMistake."""
         self._left = self._set = calls
         self._mistake = mistake
 
@@ -91,7 +91,7 @@ class Fuse:
 
 
 class Poison:
-    """Raises at a share of the events, always the same ones: after `update` has spoilt the state and given its outputs.
+    """Raises at a share of the events, always the same ones, after `update` has changed the state and made its outputs.
 
     >>> all_events = Poison(7, share=1.0).guard(lambda state, event: state)
     >>> from dgs.model.tags import Tag
@@ -104,7 +104,7 @@ class Poison:
         self._seed, self._share = seed, share
 
     def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that raises if it is given poison."""
+        """Return a function that raises if an event is poison."""
 
         @functools.wraps(function)
         def guarded(*args: Any) -> Any:

@@ -1,6 +1,6 @@
 """The world of a simulated run, which outlives its generations: chance, time, the program and its input, disk, sinks, and notes.
 
-A generation uses everything outside itself through the world, which notes what the oracles need.
+A generation reaches everything outside itself through the world, which notes what the oracles need.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class World(SimulatedSinks):
         self.story.says(text)
 
     def is_odd(self) -> bool:
-        """Return whether to take a legal but rare path here."""
+        """Draw whether to take a legal but rare path here."""
         return self.faults.oddity > 0 and self.random.random() < self.faults.oddity
 
     def _torn(self, size: int) -> int | None:
@@ -108,7 +108,7 @@ class World(SimulatedSinks):
             super().publish([file])
 
     def saw_snapshot(self, generation: int, state: bytes, positions: Positions) -> None:
-        """Note a snapshot, for the oracle. A zombie may read live rows without the heartbeats that have been decided since."""
+        """Note a snapshot, for the oracle. A zombie's do not count: it may read live rows without the heartbeats that were decided since."""
         if self.live is None or generation == self.story.generation:
             self.result.snapshots.append((state, positions))
 

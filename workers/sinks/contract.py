@@ -48,12 +48,12 @@ class HostSink(Protocol):
 
 
 def with_own_list(batch: OutputBatch) -> OutputBatch:
-    """Return outputs for user code, which may sort or empty the list of the values: other sinks have them, too."""
+    """Return outputs for user code, which may sort or empty its list of values. Other sinks share the batch."""
     return replace(batch, values=list(batch.values)) if isinstance(batch.values, list) else batch
 
 
 class AroundSink:
-    """The base of what takes something else than outputs, or more, and passes the rest on to a sink."""
+    """The base of wrappers around a sink that change `write` only."""
 
     def __init__(self, sink: HostSink) -> None:
         self._sink = sink

@@ -85,7 +85,7 @@ class Sink(Protocol):
     def begin(self, generation: Generation) -> None:
         """Begin a generation, in the process that started the run. No host writes, and all committed outputs are published.
 
-        All other staged outputs belong to no checkpoint. At epoch 0 the run begins: a run that replaces the outputs of an
+        Staged outputs that are not published belong to no checkpoint. At epoch 0 the run begins: a run that replaces the outputs of an
         earlier one removes them here. Raise `OutputsChangedError` where the sink lacks the epoch `generation.held`: an older copy
         is in its place.
         """
@@ -100,7 +100,7 @@ class Sink(Protocol):
     def write(self, batch: OutputBatch, epoch: int) -> None:
         """Take outputs of an epoch. `batch.to_list()` gives the values, `batch.tag_list()` the tags of their events.
 
-        The list is the sink's own. The values in it are not: other sinks get the same ones, so they must not be changed.
+        The list is the sink's own. The values in it are shared with other sinks, so they must not be changed.
         """
 
     @abstractmethod
@@ -113,7 +113,7 @@ class Sink(Protocol):
     def publish(self, staged: Sequence[Any]) -> None:
         """Make committed outputs visible, in the process that started the run. `staged`: the results of `stage` in the hosts.
 
-        After a crash it may be called again with the same arguments, also in another process, and there before `begin`.
+        After a crash it may be called again with the same arguments, also in another process, and then before `begin`.
         """
 
     def close(self) -> None:

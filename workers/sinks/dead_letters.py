@@ -37,7 +37,7 @@ class DeadLetters(AroundSink):
         self._files = sink
 
     def write(self, letter: DeadLetter, epoch: int) -> None:
-        """Take a letter. A value that JSON cannot hold is written as its repr; it may be the reason why the event failed."""
+        """Take a letter. A value that JSON cannot hold is written as its repr: it may be the reason why the event failed."""
         self._files.write_column([_record(letter)], 1, epoch)
 
 

@@ -12,8 +12,9 @@ They are in memory up to a bound, the rest in a file without a name.
 >>> held.bytes_in_memory <= 500, [one.to_list() for one in held.take(1)], held.bytes_in_memory
 (True, [['a'], ['b'], ['c'], ['d'], ['e'], ['f']], 0)
 
-Lines for stdout are printed only as far as their reader reads, so that a run never waits inside a write. A pipe or a terminal whose reader stops takes no more. Lines then wait here, and `show` goes on with them once the reader goes on.
-Files, and texts in memory that stand for stdout, take all at once.
+Lines for stdout are printed only as fast as their reader takes them, so a run never blocks in a write. If the reader of a pipe or a
+terminal stops, lines wait here, and `show` prints them when the reader goes on. Files, and streams in memory in place of stdout, take all
+lines at once.
 
 >>> sink = StdoutSink()
 >>> sink.put(["1\n", "2\n"])
@@ -58,11 +59,11 @@ _LENGTH = struct.Struct("<Q")
 
 
 class KeptOutputs:
-    """Outputs in memory up to a bound, and then in a file without a name; what the codec does not carry stays in memory.
+    """Outputs in memory up to a bound, and then in a file without a name; those that the codec cannot encode stay in memory.
 
-    `bound`: the bytes that may be in memory; `directory`: where the file is, if it is there. Iterating gives those in memory, then those in the file, each
-    in the order in which they came, as often as it is asked for. `bytes`: taken by those in memory and by those in the file.
-    Raises OutputUnwritableError.
+    `bound`: the bytes that may be in memory. `directory`: where the file is, if the directory exists. Iterate as often as you like: first
+    come the outputs in memory, then those in the file, each in the order of `append`. `bytes`: the estimated bytes in memory and those in
+    the file. Raises OutputUnwritableError.
     """
 
     def __init__(self, *, bound: int, directory: Path) -> None:
@@ -94,7 +95,7 @@ class KeptOutputs:
             self.append(one)
 
     def _is_put(self, one: OutputBatch) -> bool:
-        """Put an output into the file; return whether the codec carries it."""
+        """Put an output into the file; return whether the codec can encode it."""
         try:
             data = codec.encode(one, keeps_order=True)
         except CodecError:
@@ -128,10 +129,10 @@ class KeptOutputs:
 
 
 def _size(one: OutputBatch) -> int:
-    """Return the bytes that an output is taken to need in memory."""
+    """Return an estimate of the bytes that an output needs in memory."""
     values = one.values
     if isinstance(values, list):
-        some = values[::ONE_IN]  # asking each of them costs a third of a scalar run
+        some = values[::ONE_IN]  # measuring every value would cost a third of a scalar run
         objects = sum(map(getsizeof, some)) * len(values) // max(len(some), 1)
     else:
         objects = columns.nbytes(values)
@@ -147,7 +148,7 @@ class HeldOutputs:
 
     @property
     def bytes_in_memory(self) -> int:
-        """The bytes that are taken to be in memory."""
+        """The estimated bytes in memory."""
         return sum(epoch.bytes_in_memory for epoch in self._epochs.values())
 
     @property
@@ -156,7 +157,7 @@ class HeldOutputs:
         return sorted(self._epochs)
 
     def add(self, number: int, one: OutputBatch) -> None:
-        """Let an output of an epoch wait."""
+        """Keep an output of an epoch."""
         epoch = self._epochs.get(number)
         if epoch is None:
             epoch = self._epochs[number] = KeptOutputs(bound=self._bound, directory=self._directory)
@@ -190,10 +191,10 @@ class StdoutSink:
     def __init__(self) -> None:
         self._sources: deque[Iterator[str]] = deque()
         self._text = b""
-        self._shown = 0  # bytes of the text
+        self._shown = 0  # the text as bytes
 
     def put(self, lines: Iterable[str]) -> None:
-        """Let lines follow those that wait. They are taken from their source as they are printed."""
+        """Append lines to those that wait. The iterable is consumed as lines are printed."""
         self._sources.append(iter(lines))
 
     @property
@@ -202,7 +203,7 @@ class StdoutSink:
         return self._shown < len(self._text) or bool(self._sources)
 
     def show(self, *, within: float = 0.0) -> bool:
-        """Print what the reader takes, and wait so many seconds for it to take anything; return whether it did.
+        """Print what the reader takes, and wait up to `within` seconds for it to take anything; return whether it did.
 
         Raises BrokenPipeError if there is no reader any more, OutputUnwritableError if lines cannot be printed.
         """
@@ -218,7 +219,7 @@ class StdoutSink:
             raise
 
     def left(self) -> Iterator[str]:
-        """Remove and yield the lines that are not printed, or not to their end."""
+        """Remove and yield the lines that are not printed, or only in part."""
         begun = self._text.rfind(b"\n", 0, self._shown) + 1
         if self._shown < len(self._text):
             yield self._text[begun:].decode()
@@ -236,7 +237,7 @@ class StdoutSink:
         while self._is_filled() and given < BYTES_AT_ONCE:
             if not select.select([], [file], [], 0.0 if given else within)[1]:
                 break
-            # A pipe that can be written to has room for so much, so this write does not wait, and tears no line that fits.
+            # A pipe that is ready has room for this many bytes, so the write does not block, and tears no line that fits.
             piece = self._text[self._shown : self._shown + select.PIPE_BUF]
             written = os.write(file, piece[: piece.rfind(b"\n") + 1 or None])
             self._shown += written
@@ -244,7 +245,7 @@ class StdoutSink:
         return given > 0
 
     def _is_filled(self) -> bool:
-        """Take the next lines if all before them are printed; return whether there are any."""
+        """Take the next lines if all earlier ones are printed; return whether there are any."""
         while self._shown == len(self._text) and self._sources:
             lines = list(islice(self._sources[0], LINES_AT_ONCE))
             if not lines:
@@ -254,7 +255,7 @@ class StdoutSink:
 
 
 def _slow_reader() -> int | None:
-    """Return the file descriptor of stdout if a reader may keep a write waiting; what was printed before is then written."""
+    """Flush stdout and return its file descriptor if a slow reader can block a write, else None."""
     out = sys.stdout
     if not isinstance(out, io.TextIOWrapper) or not isinstance(
         getattr(out.buffer, "raw", out.buffer), io.FileIO

@@ -1,6 +1,6 @@
-"""Opening the sink of a section of `sinks:`: what it promises about repeats after a crash, and whether it collides with another place.
+"""Opening the sink of a section of `sinks:`; its promise about repeats after a crash, and its collisions with other places.
 
-Sinks collide if they write where one of its sources reads, or where another of its sinks writes.
+Sinks collide if one writes where a source reads, or where another sink writes.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -62,7 +62,7 @@ def connected_by(config: SinkConfig) -> tuple[str, Mapping[str, Any]]:
 def connected(
     ref: str, args: Mapping[str, Any], base_dir: Path, *, program: str, job: Path | None = None
 ) -> ConnectedSink:
-    """Return the sink of a name and arguments. `job`: whose outputs these are. Raises ProgramImportError, MissingPackageError."""
+    """Return the sink of a name and arguments. `job`: the job of its outputs. Raises ProgramImportError, MissingPackageError."""
     if ref not in LAKE_KINDS:
         return connected_sink(ref, args, base_dir, program=program)
     from dgs.workers.sinks.lake.lake_sink import kinds_in, lake_sink
@@ -179,7 +179,7 @@ def open_sink(
     `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must open their sinks before
     any closes one. `run`: the id of the run, which stays the same after a resume, so that databases recognise it. `continues`:
     the run has committed outputs, so its tables must exist. `epoch`: the last committed one. `splits`: the number of splits of
-    each declared stream. `program`: its name, for messages. `job`: whose outputs these are (`Job.owner`).
+    each declared stream. `program`: its name, for messages. `job`: the owner of the outputs (`Job.owner`).
 
     Raises OutputUnwritableError, FencedError if a newer generation of the run writes there, ProgramImportError for a missing
     function.
@@ -213,9 +213,9 @@ def _file_sink(config: SinkConfig, names: PartNames) -> HostSink:
 def is_exactly_once(config: SinkConfig, delivery: Delivery, base_dir: Path = Path()) -> bool:
     """Return whether a sink of a checkpointed run gets each output exactly once, whatever crashes.
 
-    Files are committed with a checkpoint, and databases remember marks. Sinks of the caller hold outputs back until they are
-    committed, if `delivery` says so. A function cannot do any of this. Custom sinks can if they publish. `base_dir`: the start
-    of their relative paths. Raises ProgramImportError.
+    Files are committed with a checkpoint, and databases remember marks. Sinks of the caller hold outputs back until they are committed, if
+    `delivery` says so. A function can do none of this. A custom sink can if it publishes. `base_dir`: the start of their relative paths.
+    Raises ProgramImportError.
     """
     if config.kind in CENTRAL:
         return delivery == "exactly_once"
@@ -252,7 +252,7 @@ LAYOUTS = ("0", "000001-0", "0a1b2c3d-0", "0a1b2c3d-000001-0")
 
 
 LAKE_FILES = ("part-0a1b2c3d-000001-0.g1-0.parquet",)
-"""A name as those of the data files of a Delta table."""
+"""A name like those of a Delta table's data files."""
 
 
 class OutputIsInputError(InvalidError):
@@ -273,7 +273,7 @@ class SharedOutputError(InvalidError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place that a sink writes. `path`: a directory that gets files `names`, or without names a file. `part`: a part of it."""
+    """A place that a sink writes. `path`: a directory that gets files `names`, or a file if there are no names. `part`: a part of it."""
 
     kind: str
     path: Path
@@ -283,7 +283,7 @@ class Target:
 
     @property
     def identity(self) -> tuple[Path, str]:
-        """A value that is equal for two sinks that would mix their outputs."""
+        """A value that is equal for sinks that would mix their outputs."""
         return self.path.resolve(), self.part
 
     @property
@@ -304,7 +304,7 @@ def targets(
         if sink.kind == "sqlite":
             found.append(Target("sqlite", base_dir / sink.details.path, part=sink.details.table))
         elif sink.kind in LAKE_KINDS:
-            is_delta = sink.kind == "delta"  # its files are named as those of `parquet` and `spark`
+            is_delta = sink.kind == "delta"  # its files have names like those of `parquet` and `spark`
             part = "part.parquet" if is_delta else f"iceberg {sink.details.table}"
             found.append(Target(sink.kind, base_dir / sink.details.path, LAKE_FILES, part=part))
         elif sink.kind in FILE_KINDS:

@@ -1,8 +1,8 @@
 """Rows that a run without checkpoints appends to a table of a database: if the run fails, they are deleted.
 
-Such a run could not go on from them. It notes the places of its rows in `dgs_appended`, in the transaction that inserts them, and
-deletes the notes at its end (`settle`). If it fails, the rows are deleted at once (`withdraw`); if its process was killed, when the
-next run begins.
+Such a run cannot be resumed. It notes the places of its rows in `dgs_appended`, in the transaction that inserts them, and
+deletes the notes at its end (`settle`). If it fails, the rows are deleted at once (`withdraw`); if its process was killed, they are deleted
+when the next run begins.
 
 >>> db = sqlite3.connect(":memory:", isolation_level=None)
 >>> note(db, "outputs#a", 1, 3), note(db, "outputs#a", 4, 4), note(db, "outputs#a", 9, 9)

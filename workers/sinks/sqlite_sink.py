@@ -83,9 +83,8 @@ class SqliteSink:
         db = connected(self._path, locked_seconds=self._locked_seconds)
         try:
             is_wal = in_wal(db, time.monotonic() + self._locked_seconds)
-            db.execute(
-                f"PRAGMA synchronous = {'NORMAL' if is_wal else 'FULL'}"
-            )  # `stage` makes the log durable
+            # `stage` makes the log durable
+            db.execute(f"PRAGMA synchronous = {'NORMAL' if is_wal else 'FULL'}")
             with transaction(db):
                 enter(db, self._table, self._writer, path=self._path)
         except BaseException:
@@ -102,17 +101,14 @@ class SqliteSink:
     def stage(self, epoch: int) -> Staged:
         """Make written outputs durable; return those up to this epoch that could not be written.
 
-        The log of the database is moved into the database, unless a reader prevents it: a damaged log would silently lose committed
-        outputs.
+        The database's log is moved into the database file, unless a reader prevents it: a damaged log would silently lose committed outputs.
         """
         self._flush()
         with refusing_database(self._path):
             empty_log(self._db, wait=min(self._locked_seconds, LOG_SECONDS), normally=self._locked_seconds)
         log = self._path.with_name(self._path.name + "-wal")
-        with (
-            refusing(log),
-            suppress(FileNotFoundError),
-        ):  # without a log, every transaction is durable already
+        # without a log, every transaction is durable already
+        with refusing(log), suppress(FileNotFoundError):
             with log.open("rb") as file:
                 sync_file(file)
             sync_directory(log.parent)

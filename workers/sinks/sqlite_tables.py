@@ -1,6 +1,6 @@
 """The tables of a SQLite sink: their writers, the marks of their outputs, and the check that rows have not changed.
 
-Besides the tables of outputs there are two of ours. `dgs_writers` has the job, the run and the generation that write each table.
+Besides the tables of outputs, the database has two tables of ours. `dgs_writers` has the job, the run and the generation that write each table.
 An older generation is refused (R8, R10). A run that starts from the beginning takes the table over, and deletes the rows of
 earlier runs. With `mode: append` each run has its own line. `dgs_marks` has the marks that identify repeats.
 
@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS dgs_writers (
 )"""
 _FIRST = frozenset({"sink", "run", "generation"})
 _ADDED = ({"job": "TEXT", "rows": "INTEGER", "checksum": "INTEGER"}, {"marks": "INTEGER"})
-"""The columns of `dgs_writers` in version 0.1.0, and those that later ones have added."""
+"""The columns of `dgs_writers` in version 0.1.0, and those that later versions have added."""
 
 _MODULUS = 1 << 62
 
@@ -138,7 +138,7 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> 
 
 
 def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> Line:
-    """Return the line of the writer, inside a transaction (R8). Raises FencedError if another generation or run writes now."""
+    """Return the line of the writer. Call this inside a transaction (R8). Raises FencedError if another generation or run writes now."""
     found = line_of(db, writer.sink(table))
     if found is None or (found.run, found.generation) != (writer.run, writer.generation):
         newest = "of another run" if found is None or found.run != writer.run else found.generation
@@ -186,12 +186,12 @@ class Sums:
         return (self.outputs, self.checksum % _MODULUS) == (line.rows, line.checksum)
 
     def has_marks(self, line: Line) -> bool:
-        """Return whether these are the marks of a line, as far as it tells."""
+        """Return whether these are the marks of a line, if it has a sum of them."""
         return line.marks is None or self.marks % _MODULUS == line.marks
 
 
 def _spread(row: tuple[Any, ...]) -> int:
-    """Return a checksum that differs after a change of one bit. A factor makes equal sums of several rows unlikely."""
+    """Return a checksum that changes with every bit. A factor makes equal sums of several rows unlikely."""
     return crc32(repr(row).encode("utf-8", "surrogatepass")) * 0x9E3779B1
 
 
@@ -215,7 +215,8 @@ def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path)
 def check_table_kept(path: Path, table: str, writer: Writer, held: int = 0) -> None:
     """Raise OutputsChangedError if a table does not hold the rows of a run, SinkChangedError if there is no table.
 
-    `held`: how many rows the run had written to it by its last checkpoint. If outputs are appended, others may remove rows. Then the rest are not checked, nor where they have rows of their own.
+    `held`: how many rows the run had written to it by its last checkpoint. If outputs are appended, others may add and remove rows.
+    Then only `held` is checked.
     """
     if not path.is_file():
         raise SinkChangedError(path=path, table=table)
@@ -238,7 +239,7 @@ def check_table_kept(path: Path, table: str, writer: Writer, held: int = 0) -> N
 
 
 def _older(line: Line, held: int) -> str | None:
-    """Return how a line is older than the checkpoints, None if it is not, or does not tell."""
+    """Return how a line is older than the checkpoints, None if it is not, or if that cannot be known."""
     if line.rows is None or line.rows >= held:
         return None
     return (
@@ -247,7 +248,7 @@ def _older(line: Line, held: int) -> str | None:
 
 
 def _change_of(db: sqlite3.Connection, table: str, writer: Writer, line: Line) -> str | None:
-    """Return how a table differs from what a line says, None if it does not, or if nothing can tell."""
+    """Return how a table differs from its line, None if it does not, or if that cannot be known."""
     if (line.rows is None) != (line.checksum is None):
         return "its line in dgs_writers was changed"
     if line.rows is None:

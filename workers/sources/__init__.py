@@ -1,6 +1,6 @@
 """Sources: declared input streams as ordered batches of events. Read in this order.
 
-- `contract`, `rows`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
+- `contract`, `rows`: the vocabulary. `pipeline`: a source, made of parts. `opening`: which parts it gets.
 - `readers`: files and objects as rows. `shaping`: rows as events in order. `live`: sources that wait for events.
 - `custom_source`: sources that users write. `description`: is a source still the same after a resume?
 - `sampling`, `first_events`: looks at the input before a run.

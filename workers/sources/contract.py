@@ -58,20 +58,20 @@ class EventSource(Protocol):
 
     @property
     def counted(self) -> Counted:
-        """Its progress so far. It is cheap to ask, and asked once a second."""
+        """Its progress so far. It is asked once a second, and must be cheap."""
 
     @property
     def wait(self) -> float:
         """Seconds until there may be something to read. Always 0 for files and memory.
 
-        A live source that cannot know returns the time after which to ask again.
+        A live source that does not know returns the time after which to ask again.
         """
 
     @property
     def description(self) -> Mapping[str, Any]:
         """The identity of the source and how far it has been read, as plain data for a checkpoint.
 
-        It has `rows`, the raw rows read, and `end`: the key behind its last event once it has ended, else None.
+        It has `rows`, the raw rows read, and `end`: the key after its last event once it has ended, else None.
         """
 
     def resume(self, before: Mapping[str, Any]) -> None:

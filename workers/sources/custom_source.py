@@ -12,8 +12,9 @@
 >>> evens.changed(codec.encode({"count": 2}))
 "it was described as {'count': 2}, and is now {'count': 3}"
 
-Bookmarks are positions in a stream from which reading can go on. A run resumes from a key below the rows that have been read, so the newest bookmark is not enough. All recent ones are kept, and
-fewer of the older ones. The number of rows read again is at most proportional to how far the run was behind.
+Bookmarks are positions in a stream from which reading can go on. A run resumes from a key below the rows that have been read, so the newest
+bookmark is not enough. All recent ones are kept, and fewer of the older ones. So the number of rows that are read again is at most
+proportional to how far the run was behind.
 
 >>> from dgs.model.order import BEGIN
 >>> marks = Bookmarks()
@@ -64,8 +65,8 @@ class Source(Protocol):
     - identity: while nothing has changed, `changed` returns None for every earlier result of `describe`, of any object, and
       wherever its reading began: a run may resume more than once.
 
-    `is_live`: rows come by a clock. `read` then yields None when it has no more rows for now, and is asked again a little later.
-    It never waits, and ends when no more rows will come.
+    `is_live`: rows come by a clock. `read` then never waits: it yields None when it has no more rows for now, and is asked again a little
+    later. It ends when no more rows will come.
     """
 
     is_live: bool = False
@@ -173,7 +174,7 @@ class ConnectedSource:
 
 
 def _owned(rows: Any) -> Any:
-    """Return columns that stay as they are: a source may fill the same arrays again for its next rows, while these still wait."""
+    """Return a copy of columns: a source may fill the same arrays again for its next rows while these still wait."""
     if isinstance(rows, dict):
         return {name: _owned(column) for name, column in rows.items()}
     return rows.copy() if isinstance(rows, np.ndarray) else rows
@@ -214,7 +215,7 @@ class Bookmarks:
         self.all = [Bookmark(*mark) for mark in known]
 
     def add(self, mark: Bookmark) -> None:
-        """Append a bookmark; one at the same row is of no more use. If there are too many, drop the older one whose loss costs least."""
+        """Append a bookmark, in place of one at the same row. If there are too many, drop the older one whose loss costs least."""
         if self.all and self.all[-1].row == mark.row:
             self.all.pop()
         self.all.append(mark)

@@ -68,8 +68,8 @@ class Origin:
     `skip_to` is called before the first read with the first raw row that is needed; None if all rows must be read. `refused`
     returns the number of bad lines that were left out.
 
-    Sources with bookmarks have two more for before the first read. `resume` takes the description in a checkpoint, and returns
-    what has changed since (None: nothing). `seek` takes the key below which no event is needed, and returns the latest time of
+    Sources with bookmarks have two more callbacks, which are called before the first read. `resume` takes the description in a checkpoint,
+    and returns what has changed since (None: nothing). `seek` takes the key below which no event is needed, and returns the latest time of
     the rows that are left out. `close` closes what is open; it may be called twice.
     """
 
@@ -193,10 +193,11 @@ def _changed_memory(before: Description, now: Description) -> str | None:
 def _changed_log(before: Description, now: Description) -> str | None:
     """Compare the segment that was read last, and the mark of the end, without which a run would wait for more.
 
-    The deletion of the segment is not a change: it is not needed any more.
+    A deleted segment is no change: it is no longer needed.
     """
     last, directory = before["segment"], Path(now["path"]) / now["stream"]
-    if before.get("is_closed") and not now["is_closed"]:  # a checkpoint of an earlier version does not say
+    # a checkpoint of an earlier version does not have it
+    if before.get("is_closed") and not now["is_closed"]:
         close = shlex.join(["dgs", "log", "close", str(now["path"]), "--stream", now["stream"]])
         return f"the log {directory} had been closed, and the mark of its end is gone; if no rows are missing, close it again: {close}"
     if last is None:

@@ -1,7 +1,7 @@
-"""The front of a stream: what the steps of a flow make of each row where it is read, before its events are dealt and sent.
+"""The front of a stream: the steps of a flow that turn rows into events where the rows are read, before dealing and sending.
 
-A front makes any number of events of a row, with tags and payloads of their own and the row's time. Events are numbered by their row
-and their place among its events (`number_of`), so that positions, splits and ids of outputs need to know nothing of it.
+A front makes any number of events of a row, each with its own tag and payload and the row's time. The number of an event is made of its
+row's number and its index in the row (`number_of`), so positions, splits and ids of outputs work as for rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST = 2**20
 
 
 class Front:
-    """Makes events of the rows of one stream with `makes`. `unread`: the tag of rows that cannot be read, with `skips`."""
+    """Makes events of the rows of one stream by `makes`. `unread`: the tag of rows that cannot be read, with `skips`."""
 
     def __init__(self, stream: str, makes: RowFront, *, program: str, unread: Tag, skips: bool) -> None:
         self._stream, self._makes, self._program = stream, makes, program
@@ -87,7 +87,7 @@ class Front:
 
 
 class FrontedSource:
-    """An EventSource that gives the rows of another one, which is not split, to a front, and deals the events to splits."""
+    """An EventSource that passes the rows of another source, which is not split, through a front, and deals the events to splits."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class FrontedSource:
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """The description of the rows, with the end as a number of an event."""
+        """The description of the rows. Its end is the number of an event."""
         about = self._source.description
         return {**about, "end": None if about["end"] is None else _of_event(about["end"])}
 
@@ -130,11 +130,11 @@ class FrontedSource:
         self._source.resume({**before, "end": None if end is None else of_row(end)})
 
     def skip_to(self, base: OrderKey) -> None:
-        """Note that events below `base` are not needed. A row of which some are comes again."""
+        """Note that events below `base` are not needed. A row comes again if some of its events are needed."""
         self._source.skip_to(of_row(base))
 
     def read(self) -> Reading:
-        """Read on, and give the rows to the front. Raises UserCodeError."""
+        """Read on, and pass the rows through the front. Raises UserCodeError."""
         if self._ended:
             raise InternalError(problem=f"source {self.stream!r} was read after its end")
         reading = self._source.read()

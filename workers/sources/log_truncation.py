@@ -1,7 +1,7 @@
 """Truncation of the event log of a stream, and of its heartbeats: what no checkpoint of its run needs is deleted.
 
-The log is opened as a resumed run opens it, and nothing before the segment is deleted at which that run would begin. Of the heartbeats
-before its first row only the greatest counts then.
+The log is opened as a resumed run would open it, and only segments before the one where that run would begin are deleted. Of the heartbeats
+before its first row, only the greatest is kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dgs.workers.storage.record_file import RecordReader, cut
 
 
 def truncated(config: StreamConfig, context: SourceContext, bases: Iterable[OrderKey], *, rank: int) -> int:
-    """Delete the segments of a stream that no run needs which resumes from one of the keys `bases`; return how many.
+    """Delete the segments of a stream that no run needs if it resumes from one of the keys `bases`; return how many.
 
     `rank`: the position of the stream in plan.yaml. Raises OutputUnwritableError, CorruptFileError, UnreadableLogError.
     """
@@ -35,7 +35,7 @@ def truncated(config: StreamConfig, context: SourceContext, bases: Iterable[Orde
 def cut_heartbeats(
     config: StreamConfig, context: SourceContext, kept: Sequence[Checkpoint], *, rank: int
 ) -> None:
-    """Cut off the heartbeats of a stream that no run needs which resumes from one of the checkpoints `kept`.
+    """Cut off the heartbeats of a stream that no run needs if it resumes from one of the checkpoints `kept`.
 
     `rank`: the position of the stream in plan.yaml. Raises OutputUnwritableError, CorruptFileError.
     """
@@ -61,7 +61,7 @@ def heartbeats_cut(config: StreamConfig, context: SourceContext) -> int:
 
 
 def _log_start(config: StreamConfig, context: SourceContext, bases: Iterable[OrderKey], rank: int) -> int:
-    """Return the first row of a log that a run reads which resumes from the lowest of these keys; 0 if that cannot be told."""
+    """Return the first row of a log that a run reads if it resumes from the lowest of these keys; 0 if that cannot be known."""
     lowest = min(bases, default=BEGIN)
     directory = directory_of(config, context)
     if not BEGIN < lowest < END or next(all_names(directory), None) is None:
@@ -70,7 +70,7 @@ def _log_start(config: StreamConfig, context: SourceContext, bases: Iterable[Ord
 
 
 def _custom_start(config: StreamConfig, checkpoint: Checkpoint, rank: int) -> int:
-    """Return the first row that a source of the user's brings to a run which resumes from a checkpoint."""
+    """Return the first row that a user's source brings to a run that resumes from a checkpoint."""
     about: Mapping[str, Any] = checkpoint.sources.get(config.id, {})
     base = checkpoint.positions.base(config.id)
     is_sorted = isinstance(config.on_disorder, SortWithin)

@@ -60,7 +60,7 @@ ROW = "row"
 
 
 class Opened(NamedTuple):
-    """The events of a stream as they arrive. `share`: of the input, after so many rows, 0 to 1; None if that is not known."""
+    """The events of a stream as they arrive. `share`: the share of the input (0 to 1) in the first n rows, or None if unknown."""
 
     mapping: Mapping
     arrivals: Generator[Arrivals]
@@ -68,7 +68,7 @@ class Opened(NamedTuple):
 
 
 class _Rows(Program):
-    """Stands for the program where rows have no tags yet."""
+    """Takes the place of the program while rows have no tags yet."""
 
     kinds = (kind(ROW),)
 
@@ -88,9 +88,9 @@ def open_source(
 
     `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key, and end there. `streams`:
     the wanted implementation streams (others are read and left out), None for all. `batch_rows`: the number of rows to read at
-    a time, None for the default of the kind of source. `time`: the clocks of live sources. Without them there are no paces and
-    heartbeats, a log ends at its current end, and there is only the last tick, for callers that only want the events. `rows`: whole row groups
-    of a stream that has them (see `row_groups`); None for all rows.
+    a time, None for the default of the kind of source. `time`: the clocks of live sources. Without them, for callers that only want the
+    events, there are no paces and heartbeats, a log ends at its current end, and there is only the last tick. `rows`: whole row groups of a
+    stream that has them (see `row_groups`); None for all rows.
 
     Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError, UsageError at once. `read` raises errors in the
     rows.
@@ -145,8 +145,8 @@ def front_of(config: StreamConfig, context: SourceContext) -> Front | None:
 def rows_at_once_of(config: StreamConfig, program: Program) -> int:
     """Return how many rows to read at a time if the plan does not say.
 
-    Columns in memory are views, so a larger batch costs no memory to a program with `update_batch`. A program that goes event
-    by event would need a second until its first output.
+    Columns in memory are views, so a larger batch costs no memory to a program with `update_batch`. A program that folds event by event
+    would need a second until its first output.
     """
     many = config.source.kind == "memory" and program.is_vectorised
     return VECTORISED_ROWS if many else ROWS_AT_ONCE[config.source.kind]
@@ -173,7 +173,7 @@ def _live(
     batch_rows: int,
     streams: Collection[str] | None = None,
 ) -> tuple[Iterator[Arrivals], Origin]:
-    """Return the arrivals of a live stream by the clock, with heartbeats, and those of any other stream unchanged."""
+    """Return the arrivals of a live stream by the clock, with heartbeats; return those of other streams unchanged."""
     pace = _pace(config)
     if pace is not None and time is not None:
         arrivals = Paced(arrivals, rate=pace, time=time, batch_rows=batch_rows)
@@ -182,7 +182,7 @@ def _live(
     every, max_delay = config.heartbeat.every, delay_in(context.unit, config.heartbeat.max_delay)
     if isinstance(arrivals, Paced) and time is not None:
         policy = _policy(config, context.unit)
-        # behind the sorting: so these heartbeats exclude no row that the rows alone would not, wherever they come
+        # after sorting, so that these heartbeats exclude no row that the rows alone would not exclude
         max_delay = max(max_delay, policy) if isinstance(policy, int) else max_delay
         clock, reached = time.elapsed, arrivals.reached
         return Heartbeats(arrivals, every=every, max_delay=max_delay, clock=clock, reached=reached), origin
@@ -201,7 +201,7 @@ def _live(
 
 
 def _decisions(path: Path | None, stream: str, *, may_write: bool) -> Decisions:
-    """Return the decisions of a live stream: those of its file, or none that are kept if there is no file."""
+    """Return the decisions of a live stream: those of its file, or empty ones that are not kept if there is no file."""
     if path is None:
         return Decisions()
     return Decisions.owned(path, stream) if may_write else Decisions(RecordReader(path, stream))
@@ -217,7 +217,7 @@ def beating(
     unit: TimeUnit,
     notes_rows: bool,
 ) -> Heartbeats:
-    """Return a live source with heartbeats: at intervals by the clock that never jumps, with times by the clock on the wall."""
+    """Return a live source with heartbeats: at intervals by the monotonic clock, with times by the wall clock."""
     reached = Wall(unit, clock=time.now)
     return Heartbeats(
         arrivals,
@@ -231,7 +231,7 @@ def beating(
 
 
 def with_decisions(origin: Origin, decisions: Decisions) -> Origin:
-    """Return an origin that describes also the heartbeats so far, and compares them."""
+    """Return an origin that also describes and compares the heartbeats so far."""
     return replace(
         origin,
         describe=lambda: {**origin.describe(), "heartbeats": decisions.describe()},
@@ -263,7 +263,7 @@ def open_arrivals(config: StreamConfig, context: SourceContext, batch_rows: int)
 def log_start(config: StreamConfig, context: SourceContext, base: OrderKey, *, rank: int) -> int:
     """Return the first row that a stream with an event log reads if it is resumed from the key `base`. Raises CorruptFileError."""
     found, origin = logged(config, _mapping(config, context), context, 1, follow=False)
-    arrivals = cast("LogArrivals", found)  # without a port
+    arrivals = cast("LogArrivals", found)  # without opening a port
     key = within(base if context.program.front is None else of_row(base), rank)
     arrivals.begin_at(key)
     if origin.skip_to is not None:

@@ -1,4 +1,4 @@
-"""A source, put together from reader, mapping, ordering, `until` and dealing. `read` pulls one batch through all of them.
+"""A source made of reader, mapping, ordering, `until` and dealing. `read` pulls one batch through all of them.
 
 >>> import numpy as np
 >>> from dgs.model.tags import Tag
@@ -101,8 +101,8 @@ class PipelineSource:
     def skip_to(self, base: OrderKey) -> None:
         """Note that events below `base` are not needed. Call this before the first read; the caller drops those that still come.
 
-        They come if that is cheap, or if the fate of later rows depends on them, as it does unless `on_disorder` is `error`. The
-        row before `base` always comes if the source needs it to find its place.
+        They come if that is cheap, or if they decide which later rows are late, as they do unless `on_disorder` is `error`. The row before
+        `base` always comes if the source needs it to find its place.
         """
         own = within(base, self._order.rank)
         self._base = own
@@ -145,7 +145,7 @@ class PipelineSource:
     def _timed(self, arrivals: Any) -> Any:
         """Give placeholders of unreadable rows the time of the rows before them, or the least possible time.
 
-        After a resume the rows before them may not be read again. Those that are needed come at the base or behind it.
+        After a resume the rows before them may not be read again. Placeholders that are needed get the time of the base or a later one.
         """
         if arrivals is None or not arrivals.is_unreadable:
             return arrivals
@@ -156,7 +156,7 @@ class PipelineSource:
         return replace(arrivals, ts=np.full(len(arrivals), ts, dtype=np.int64))
 
     def _note(self, arrivals: Arrivals | None, batch: EventBatch) -> None:
-        """Remember how far the source has come. Refuse new rows that are earlier than the end that an earlier run has seen."""
+        """Remember how far the source has come. Refuse new rows before the end that an earlier run has seen."""
         if arrivals is not None:
             self._rows = max(self._rows, arrivals.first + len(arrivals))
         if not len(batch):

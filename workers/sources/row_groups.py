@@ -1,4 +1,4 @@
-"""Row groups: where a stream of Parquet files can be entered, so that several readers each read a part of it.
+"""Row groups: the places where reading a stream of Parquet files can begin, so that several readers each read a part.
 
 >>> parts((100, 100, 100, 50), least=150, most=10)
 [range(0, 200), range(200, 350)]
@@ -26,7 +26,7 @@ from dgs.workers.sources.rows import Arrivals
 def row_groups(config: StreamConfig, context: SourceContext) -> tuple[int, ...]:
     """Return the numbers of rows of a stream's row groups; none if it can be read only from its beginning.
 
-    That is so if an event depends on rows before it: for its time, its order, or because a front makes several of it. Files that
+    That is so if an event depends on earlier rows: for its time or its order, or because a front makes several events of a row. Files that
     cannot be read have no row groups either: their reader says why. Raises MissingInputError.
     """
     is_in_place = config.on_disorder == "error" and config.heartbeat is None and context.program.front is None
@@ -43,7 +43,7 @@ def row_groups(config: StreamConfig, context: SourceContext) -> tuple[int, ...]:
 
 
 def parts(groups: Sequence[int], *, least: int, most: int) -> list[range]:
-    """Return ranges of whole row groups that together are all rows: at most `most`, of at least about `least` rows."""
+    """Return ranges of rows that consist of whole row groups and cover all rows: at most `most`, of at least about `least` rows."""
     ends = list(accumulate(groups))
     total = ends[-1] if ends else 0
     count = max(1, min(most, total // max(least, 1)))
@@ -56,7 +56,7 @@ def parts(groups: Sequence[int], *, least: int, most: int) -> list[range]:
 
 
 def up_to(arrivals: Iterator[Arrivals], stop: int) -> Iterator[Arrivals]:
-    """Yield the arrivals of the rows before `stop`, and then read no further."""
+    """Yield the arrivals of the rows before `stop`, and read no further."""
     with closing(arrivals):  # type: ignore[type-var]  # those of readers of files are generators
         for part in arrivals:
             if part.first + len(part) >= stop:

@@ -1,11 +1,12 @@
-"""The rows that readers deliver, at once or by a clock: `RawRows` with named columns, `Arrivals` (events in any order), `Live`.
+"""The rows that readers deliver: `RawRows` with named columns, `Arrivals` (events in any order), and `Live`, which delivers by a clock.
 
 >>> rows = RawRows(0, 3, {"ts": [1, 2, 3]}, where="clicks.csv")
 >>> [piece.columns["ts"] for piece in rows.pieces(2)]
 [[1, 2], [3]]
 
-Events of live sources arrive by a clock, and reading neither runs ahead of it nor waits for it. A `Live` is the stage of a source before its ordering. It never blocks, and says how long there will be no events. Clocks are
-arguments, in nanoseconds, so that tests need no real one.
+Events of live sources arrive by a clock, and reading neither runs ahead of it nor waits for it. A `Live` is the part of a source before its
+ordering. It never blocks, and tells for how long there will be no events. Clocks are arguments, in nanoseconds, so that tests need no real
+one.
 
 >>> time = LiveTime(linger=5_000_000, elapsed=lambda: 0, now=lambda: 1_700_000_000 * 10**9)
 >>> time.now() // 10**9
@@ -163,7 +164,7 @@ def unreadable(tag: Tag, error: MalformedRowError, row: Any, place: Place = Plac
 
 
 def settled(column: Column) -> Column:
-    """Return a column in the best form for programs, with the same values.
+    """Return a column with the same values in the best form for programs.
 
     Numbers without nulls become NumPy arrays, others Arrow arrays or lists. Arrow dictionaries and chunks are resolved.
     """
@@ -208,9 +209,9 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def first_unheld(column: Column) -> tuple[int, str] | None:
-    """Return the first row of a column whose value Python does not hold, with what it is; None if there is none.
+    """Return the first row of a column whose value Python cannot represent, with a description of it; None if there is none.
 
-    Such are times beyond the years 1 to 9999 or in an unknown zone, and text that is not UTF-8.
+    Examples are times beyond the years 1 to 9999 or in an unknown zone, and text that is not UTF-8.
 
     >>> first_unheld(pa.array([0, 10**13]).cast(pa.timestamp("s"))), first_unheld(pa.array([0, 1]).cast(pa.timestamp("s")))
     ((1, 'a timestamp[s] beyond the years 1 to 9999, or finer than Python holds'), None)
@@ -226,7 +227,7 @@ def first_unheld(column: Column) -> tuple[int, str] | None:
 
 
 def readable(column: Column) -> Any:
-    """Return the first value of a column, or words for one that Python does not hold."""
+    """Return the first value of a column, or a description if Python cannot represent it."""
     try:
         return columns.to_list(columns.cut(column, 0, 1))[0]
     except _FAILURES:
@@ -234,7 +235,7 @@ def readable(column: Column) -> Any:
 
 
 def _is_held(column: pa.Array) -> bool:
-    """Return whether Python surely holds all values. Only extremes of times are looked at, and nothing of numbers."""
+    """Return whether Python can certainly represent all values. For times only the extremes are looked at, for numbers nothing."""
     kind = column.type
     try:
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_duration(kind):

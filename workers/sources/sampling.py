@@ -42,21 +42,21 @@ from dgs.workers.sources.rows import Arrivals
 BATCH_ROWS = 4096
 
 READING_SECONDS = 0.1
-"""Seconds in which streams are read to know how long that takes."""
+"""Seconds for measuring how long reading the streams takes."""
 
 FIRST_TOUCH = 0.13e-9
-"""Seconds in which a byte is mapped that another process has put into shared memory, when it is looked at for the first time."""
+"""Seconds to map a byte that another process has put into shared memory, when it is first looked at."""
 
 TIMED = (*FILES, "generator", "memory")
-"""The kinds of sources for which that is done."""
+"""The kinds of sources whose reading is measured."""
 
 
 @dataclass
 class Sample:
     """The first rows of a stream: events per tag, the span of their times, and whether the stream has no more rows.
 
-    `is_calendar`: True for calendar times, False for bare numbers, None without events. `events`: of the whole stream, infinite if
-    that is not known.
+    `is_calendar`: True for calendar times, False for bare numbers, None without events. `events`: the number in the whole stream, infinite
+    if unknown.
     """
 
     counts: Counter[Tag] = field(default_factory=Counter)
@@ -79,7 +79,7 @@ class Sample:
         self.latest = max(self.latest, int(arrivals.ts.max()))
 
     def period(self) -> float:
-        """Return the units of time for which the stream has events, estimated where the sample has a part of them."""
+        """Return how long the stream has events, in units of time; an estimate if the sample has only a part of them."""
         seen = self.counts.total()
         if seen < 2:  # noqa: PLR2004
             return 0.0
@@ -87,7 +87,7 @@ class Sample:
         return (self.latest - self.earliest) * events / (seen - 1)
 
     def total_rate(self, seconds_per_unit: float, job: float) -> float:
-        """Return events per second of event time: over the units of the job, or over the sample where nobody knows how many events there are.
+        """Return events per second of event time: over the time of the whole job, or over the sample if the number of events is unknown.
 
         If no time passes, return their number.
         """
@@ -140,10 +140,9 @@ def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> lis
 def seconds_of_reading(
     streams: Sequence[StreamConfig], context: SourceContext, *, is_shared: bool = False
 ) -> dict[str, float]:
-    """Return the seconds of a core in which an event is read, by stream: of a file, a generator or rows from Python.
+    """Return the processor seconds of reading an event, by stream, for files, generators and rows from Python, beyond the cost of an event in memory.
 
-    They are those beyond what an event in memory takes. `is_shared`: what is in memory comes from another process. Short and
-    unreadable streams have none, and live ones, which would wait.
+    `is_shared`: data in memory comes from another process. Short, unreadable and live streams have none.
     """
     found = {}
     for rank, config in enumerate(streams):
@@ -161,7 +160,7 @@ def seconds_of_reading(
 
 
 def _timed(source: EventSource, most: float) -> tuple[int, int, float]:
-    """Read a source for some seconds of a core, or twice as long if it waits; return the events, their bytes and the seconds."""
+    """Read a source for some processor seconds, or twice as long if it waits; return the events, their bytes and the seconds."""
     events, size, frontier = 0, 0, BEGIN
     began, end = time.thread_time(), time.monotonic() + 2 * most
     while frontier != END and time.thread_time() - began < most and time.monotonic() < end:
@@ -182,7 +181,11 @@ def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sampl
             sample.is_whole = seen < rows
             if config.source.kind not in LOGGED and (part := 1.0 if sample.is_whole else share(seen)):
                 sample.events = sample.counts.total() / part
-        except (MalformedRowError, RunError, UserCodeError):  # such as a malformed row: the run reports it
+        except (
+            MalformedRowError,
+            RunError,
+            UserCodeError,
+        ):  # for example a malformed row, which the run reports
             sample.is_whole = False
     sample.is_calendar = mapping.clock.is_calendar
     return sample

@@ -1,8 +1,8 @@
-"""Ticks: a stream of events that say how far all other streams have been read. It has no rows, and closes windows and blocks.
+"""Ticks: a stream of events that tell how far all other streams have been read, to close windows and blocks. It has no rows.
 
-A tick comes at multiples of a period, as `source: {ticks: {every: ...}}` says. The frontiers of the other streams decide which ones
-come: always the greatest that they all have passed, and at last one tick above all times, so that ticks cost little whatever the
-period. A program for which ticks only close what ends at or before them has the same outputs with any of them.
+A tick comes at multiples of a period, as `source: {ticks: {every: ...}}` says. The frontiers of the other streams decide which multiples
+come: always the greatest that they all have passed, and at the end one tick above all times. So ticks cost little, whatever the period. A
+program in which a tick only closes what ends at or before it has the same outputs with any such ticks.
 
 >>> from dgs.model.tags import Tag
 >>> ticks = Ticks("ticks", 0, [Tag("tick")], Period(10))
@@ -63,29 +63,28 @@ class Ticks:
         self.stream = stream
         self.leaves_none_out = start is not None
         self._rank, self._tags, self._period = rank, tuple(tags), period
-        self._next = (
-            MIN_TS + 1 if start is None or period is None else period.not_below(start)
-        )  # the least ts of the next tick
+        # the least ts of the next tick
+        self._next = MIN_TS + 1 if start is None or period is None else period.not_below(start)
         self._frontier = BEGIN
         self._low, self._latest = BEGIN, MIN_TS
         self._owed: list[int] = []
         self._rows = 0
-        self._behind = BEGIN  # the key behind the last tick but LAST
+        self._behind = BEGIN  # the key after the latest tick, not counting LAST
         self._ended = False
 
     @property
     def wait(self) -> float:
-        """0 if there is a tick or news of the frontier, else infinity: only other streams bring a tick."""
+        """0 if there is a tick or news of the frontier, else infinity: only progress of other streams brings a tick."""
         return 0.0 if self._is_due() else math.inf
 
     @property
     def counted(self) -> Counted:
         """Its progress so far."""
-        return Counted(self._rows, share=1.0)  # they follow the other streams
+        return Counted(self._rows, share=1.0)  # ticks follow the other streams
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """The description for a checkpoint. The last tick is not below `end`: a resumed run gives it again, behind new rows."""
+        """The description for a checkpoint. The last tick is not below `end`: a resumed run gives it again, after new rows."""
         period = self._period
         return {
             "kind": "ticks",
@@ -107,7 +106,7 @@ class Ticks:
         self._next = max(self._next, done)
 
     def owe(self, committed: Positions) -> None:
-        """Do not leave out the last ticks whose outputs are committed: then these are the outputs of ticks up to there, no others."""
+        """Give the last ticks with committed outputs again, so that the outputs of ticks up to there are the same."""
         keys = {part.key for layer in committed.streams.get(self.stream, ()) for part in layer.parts}
         every = 0 if self._period is None else self._period.every
         last = (key.ts if key.seq else key.ts - every for key in keys if BEGIN < key < END)

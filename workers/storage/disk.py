@@ -113,7 +113,7 @@ class Disk(Protocol):
             self.rename(temporary, path)
             self.sync_directory(path.parent)
         except OSError:
-            with suppress(OSError):  # the first error tells what is wrong
+            with suppress(OSError):  # the first error says what is wrong
                 self.unlink(temporary)
             raise
 
@@ -122,7 +122,7 @@ class RealDisk(Disk):
     """The disk of this machine. After a failed fsync a descriptor is closed, since a second fsync could falsely succeed."""
 
     def create(self, path: Path, data: bytes) -> None:
-        """Write and fsync a new file that only its owner may read, or the group where the plan file says so."""
+        """Write and fsync a new file that only its owner may read, or also the group if the plan file says so."""
         descriptor = private_files.opener(os.fspath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             left = memoryview(data)
@@ -153,7 +153,7 @@ class RealDisk(Disk):
         return path.exists()
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory, and those above it, that only its owner may enter, or the group; fsync their parents."""
+        """Make a directory, and those above it, that only its owner may enter (or also the group); fsync their parents."""
         private_files.refuse_foreign(path)
         for missing in reversed([one for one in (path, *path.parents) if not one.is_dir()]):
             private_files.make_directory(missing)
@@ -200,7 +200,7 @@ def put_new(path: Path, data: bytes) -> bool:
                 return True
             return False
         finally:
-            with suppress(OSError):  # an earlier error tells what is wrong
+            with suppress(OSError):  # the earlier error says what is wrong
                 temporary.unlink(missing_ok=True)
 
 

@@ -1,7 +1,7 @@
 """Locks on files: one process holds a lock until it ends, and others can see the holder without disturbing it.
 
-The holder of a `FileLock` writes its name into the file. A look (`holder_of`) shares the lock for microseconds. So two looks
-never take each other for the holder, and taking the lock outwaits them. `filelock` has no shared lock: with it,
+The holder of a `FileLock` writes its name into the file. A look (`holder_of`) takes a shared lock for microseconds. So two looks never take
+each other for the holder, and whoever takes the lock waits until they are over. `filelock` has no shared lock: with it,
 `test_who_looks_at_a_lock_keeps_nobody_from_taking_it` and `test_several_looks_see_that_nobody_has_it` fail.
 
 >>> import tempfile

@@ -1,12 +1,12 @@
 """A file of pairs of numbers that only grows: each pair is durable before `append` returns, and chained to all before it.
 
 Layout, little-endian: magic `DGSR`, version u32; then records of 24 bytes: two i64 and a BLAKE2b-64 of them and the digest before,
-the first one that of the name. A record that a crash has torn is the last one, and is cut off or all zeros: it was never acted upon,
-and goes. Any other damage is an error.
+the first one that of the name. A torn record is the last one, and is cut off or all zeros. It was never acted upon, and is removed. Any
+other damage is an error.
 
-The first number of a pair never falls, so the first records can be cut off (`cut`). One pair stands for them: the first number of the last
-of them, and the greatest second one. Version 2 then has, before its records: their count, that pair, the digest of the last of
-them, and a BLAKE2b-64 of these and the name.
+The first number of a pair never falls, so the first records can be cut off (`cut`). One pair replaces them: the first number of the last of
+them, and their greatest second number. Version 2 then has, before its records: their count, that pair, the digest of the last of them, and
+a BLAKE2b-64 of these and the name.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "beats.dgs"
@@ -47,14 +47,14 @@ SIZE = PAIR.size + DIGEST_BYTES
 CUT = Struct(f"<qqq{DIGEST_BYTES}s")
 
 CUT_LEAST = 1_024
-"""The least number of records that are worth to be cut off."""
+"""The least number of records that are worth cutting off."""
 
 PATIENCE = 10.0
-"""Seconds that a writer waits for one before it that is still ending."""
+"""Seconds that a writer waits for the previous one to end."""
 
 
 class Beginning(NamedTuple):
-    """The beginning of a file, before its records. `gone`: how many were cut off, for which `pair` stands. `size`: in bytes."""
+    """The beginning of a file, before its records. `gone`: the number of records that were cut off and replaced by `pair`. `size`: in bytes."""
 
     size: int = START.size
     gone: int = 0
@@ -65,7 +65,7 @@ class Beginning(NamedTuple):
 class RecordReader:
     """Reads the records of a file, and those that are appended meanwhile.
 
-    `count`: those read, with those that were cut off; `digest`: of the last of them.
+    `count`: the records read, with those that were cut off; `digest`: of the last of them.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -77,7 +77,7 @@ class RecordReader:
     def poll(self, until: int | None = None) -> list[tuple[int, int]]:
         """Return the records since the last poll, up to the one of that number; none if there is no such file.
 
-        The pair that stands for those cut off comes first. Raises CorruptFileError.
+        The pair that replaces those cut off comes first. Raises CorruptFileError.
         """
         try:
             with self.path.open("rb") as file:
@@ -140,7 +140,7 @@ class RecordReader:
 
     @property
     def end(self) -> int:
-        """The place in the file behind the last record read."""
+        """The offset in the file after the last record read."""
         return self.beginning.size + (self.count - self.beginning.gone) * SIZE
 
     def _digest(self, pair: bytes) -> bytes:
@@ -154,7 +154,7 @@ class RecordReader:
 class RecordWriter(RecordReader):
     """Appends to a file, alone: another writer waits, and is refused after a while. `known`: the records that were there.
 
-    It cuts the file when it appends or closes, if that was asked for meanwhile. Raises OutputUnwritableError, CorruptFileError.
+    It cuts the file when it appends or closes, if another process has asked for that. Raises OutputUnwritableError, CorruptFileError.
     """
 
     _request: Path | None = None
@@ -178,10 +178,10 @@ class RecordWriter(RecordReader):
             raise
         self._request = _request_beside(path)
         with refusing(path):
-            self._request.unlink(missing_ok=True)  # of another run, perhaps
+            self._request.unlink(missing_ok=True)  # perhaps of another run
 
     def append(self, first: int, second: int) -> None:
-        """Add a record. Raises OutputUnwritableError; the file is then as before, but for what is cut off when it is opened again."""
+        """Add a record. Raises OutputUnwritableError; the file may then end in a torn record, which is cut off when it is opened again."""
         self._cut_if_asked()
         pair = PAIR.pack(first, second)
         digest = self._digest(pair)
@@ -190,7 +190,7 @@ class RecordWriter(RecordReader):
         self._note(digest)
 
     def close(self) -> None:
-        """Let others write; again is nothing."""
+        """Let others write. A second call does nothing."""
         if self._descriptor >= 0:
             try:
                 self._cut_if_asked()
@@ -224,7 +224,7 @@ class RecordWriter(RecordReader):
         try:
             below = int(self._request.read_text(encoding="ascii"))
             self._request.unlink(missing_ok=True)
-        except (OSError, ValueError):  # it is asked for again after the next commit
+        except (OSError, ValueError):  # the next commit asks for it again
             return
         self.cut(below)
 
@@ -237,7 +237,7 @@ class RecordWriter(RecordReader):
                     return
             elif time.monotonic() > deadline:
                 raise OutputUnwritableError(path=self.path, problem="another process writes it")
-            self.close()  # the writer before has cut the file, which is another one now
+            self.close()  # the previous writer has cut the file: the path is another file now
 
     def _has_the_name(self) -> bool:
         try:
@@ -250,10 +250,10 @@ class RecordWriter(RecordReader):
 
 
 def cut(path: Path, name: str, *, below: int, least: int | None = None) -> None:
-    """Cut off the records whose first number is below this, if they are at least so many (CUT_LEAST), and no fewer than the others.
+    """Cut off the records whose first number is below `below`, if they are at least `least`, and no fewer than the others.
 
-    So cutting a file that grows takes no more work than writing it. A process that is writing the file does it when it next appends, or closes it.
-    Raises OutputUnwritableError, CorruptFileError.
+    So in a growing file, cutting takes no more work than writing. A process that is writing the file does it when it next
+    appends, or closes it. Raises OutputUnwritableError, CorruptFileError.
     """
     try:
         with path.open("rb") as file:

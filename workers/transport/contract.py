@@ -18,7 +18,7 @@ from dgs.workers.transport.frames import decoded, encoded_with_sizes
 class Transport(Protocol):
     """Carries frames between the hosts of a run, numbered from 0.
 
-    Laws: `receive` returns the frames of one sender in the order of sending, each once, and never bytes of a stranger. `send`
+    Laws: `receive` returns the frames of one sender in the order of sending, each once, and never bytes of any other process. `send`
     neither blocks nor drops. All methods but `wake` and `close` belong to one thread.
     """
 

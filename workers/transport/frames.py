@@ -52,7 +52,7 @@ def encoded_with_sizes(frame: Frame) -> tuple[bytes, list[int]]:
 
     The bytes around several messages are the first one's, so the sizes add up to the bytes of the frame. Raises CodecError.
     """
-    if len(frame.messages) <= 1:  # as nearly always
+    if len(frame.messages) <= 1:  # nearly always
         data = encoded(frame)
         return data, [len(data)]
     data, sizes = codec.encode_with_sizes(_to_frame, frame, at=MESSAGES)
@@ -181,7 +181,7 @@ _FROM: Mapping[int, Callable[..., Message]] = {
 class NetworkLoad:
     """Counts the frames that one host sends, and their bytes: those of the frames, without what sockets add.
 
-    `pairs`: by the host that gets them. `sent`: by edge and way. An edge is named by its child. `down` is what a parent sends, `up` what the
+    `pairs`: by the host that gets them. `sent`: by edge and direction. An edge is named by its child. `down` is what a parent sends, `up` what the
     child answers, and `input` the events and frontiers of the child's own lanes, from the host that reads their stream. Frames without
     messages, with news of a host for all others, are `news`.
 
@@ -220,7 +220,8 @@ class NetworkLoad:
             return message.child, "up"
         if isinstance(message, Events):
             return target, "input"
-        if isinstance(message, Frontiers):  # a parent sends those of its own lanes, or of lanes above it
+        # frontiers of lanes that the parent owns, or above it, come from the parent
+        if isinstance(message, Frontiers):
             first = next((lane for lane, _ in message.by_lane), None)
             is_own = first is not None and self._lanes.all[first].owner == target
             return target, "input" if is_own else "down"

@@ -1,4 +1,4 @@
-"""Frames as one-way calls of Ray actors: this needs no further port, but is slower than `dgs.workers.transport.zeromq`.
+"""Frames as one-way calls of Ray actors: they need no further port, but are slower than `dgs.workers.transport.zeromq`.
 
 Ray may start one-way calls of one caller out of order, so frames are put back in order by their sequence number. Ray keeps
 strangers out: a caller of an actor needs the cluster's token.

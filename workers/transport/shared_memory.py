@@ -1,4 +1,4 @@
-"""Bytes in memory that two processes map: only a descriptor goes through the socket, not the bytes.
+"""Frames in shared memory: only a descriptor goes through the socket, not the bytes.
 
 The file in memory is sealed, so no process can change or shorten it while the receiver reads it.
 

@@ -63,7 +63,7 @@ class Door:
         return stranger
 
     def known(self, stranger: socket.socket) -> int | None:
-        """Return the number of the host that connects, None if it does not know the token. Only the first record is read."""
+        """Return the number of the host that connects, None if it does not have the token. Only the first record is read."""
         said = stranger.recv(HELLO.size + len(self._token) + 1)
         if not hmac.compare_digest(said[HELLO.size :], self._token):
             return None

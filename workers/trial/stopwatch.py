@@ -1,4 +1,4 @@
-"""A stopwatch for a machine on which other processes work, too."""
+"""A stopwatch that does not count the time in which other processes have the core."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ REPETITIONS = 3
 
 
 class Stopwatch:
-    """Measures seconds since it was made, without those in which the machine runs other processes.
+    """Measures seconds since it was made, without those in which other processes had the core.
 
-    A process that has waited, for a disk or in `sleep`, gives up its core by itself: its waiting counts.
+    Waiting, for a disk or in `sleep`, gives the core up voluntarily, and counts.
     """
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class Stopwatch:
 
 
 def _waits() -> int:
-    """Return how often this thread, or where that is not known this process, has given up its core."""
+    """Return how often this thread has given up its core; if that is not known, this process."""
     return _usage().ru_nvcsw
 
 
 def losses() -> int:
-    """Return how often this thread, or where that is not known this process, has lost its core to another one."""
+    """Return how often this thread has lost its core to another one; if that is not known, this process."""
     return _usage().ru_nivcsw
 
 
@@ -40,7 +40,7 @@ def _usage() -> resource.struct_rusage:
 
 
 def least(measure: Callable[[], float], seconds: float) -> float:
-    """Return the least of some measurements, of more while less than `seconds` have passed.
+    """Return the least of some measurements; more are made until `seconds` have passed.
 
     >>> least(iter([3.0, 1.0, 2.0]).__next__, seconds=0.0)
     1.0

@@ -59,27 +59,27 @@ AT_ONCE = 256
 """Events that are timed together."""
 
 LONG = 50e-6
-"""Seconds of an `update` after which it is asked whether another process has had the core."""
+"""After an `update` of this many seconds it is checked whether another process has had the core."""
 
 EVENT = 0.1e-6
-"""The seconds of making the event of an `update` from its columns, if there is only one of its kind."""
+"""The seconds of making an event object from its columns, if there is only one event of its kind."""
 
 OUTPUT = 0.15e-6
-"""The seconds of taking an output of `update` on to the sinks."""
+"""The seconds of passing an output of `update` on to the sinks."""
 
 COLUMN_OUTPUT, COMPILED_OUTPUT = 4e-9, 1e-9
 """The same for an output of `update_batch`, and of a compiled `update`."""
 
 LONGEST_SENTENCE = 200
-"""Most characters that are kept of an exception's text."""
+"""The most characters of an exception's text to keep."""
 
 LEAST_COLUMNS, LEAST_COMPILED = 0.5e-9, 1.2e-9
-"""The least seconds per event in `update_batch`, and in a compiled `update`, which also merges streams: memory is not faster."""
+"""The least seconds per event in `update_batch`, and in a compiled `update`, which also merges streams. Memory sets this limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a trial: costs, of which those that `problem` left unmeasured are typical."""
+    """The result of a trial: costs, and the `problem` that kept some of them from being measured. Those are typical costs."""
 
     costs: Costs = TYPICAL
     problem: str | None = None
@@ -110,7 +110,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 class _Trying:
-    """A trial that is going on. `state`: that after the events so far."""
+    """A trial under way. `state`: the state after the events so far."""
 
     def __init__(self, program: Program, batches: Sequence[EventBatch], sinks: Sequence[str]) -> None:
         self._program, self._batches, self._sinks = program, batches, sinks
@@ -138,7 +138,7 @@ class _Trying:
         self._know(state_bytes=float(len(codec.encode(self._state))))
 
     def _update_each(self, events: Iterator[Event], spent: dict[str, list[float]], *, end: float) -> None:
-        """Note the seconds of each event, but for those at which another process took the core, and its outputs."""
+        """Note the outputs and the seconds of each event; no seconds if another process took the core meanwhile."""
         update, clock = self._program.states()[0].update, time.perf_counter
         looking = min(_looking(clock) for _ in range(100))
         lost = losses()
@@ -156,7 +156,7 @@ class _Trying:
                 break
 
     def _scale(self, events: Iterator[Event], usual: Mapping[str, float], *, end: float) -> float:
-        """Return how much less events take together than each with a clock around it, which also empties caches."""
+        """Return the ratio of the time that events take together to their time with a clock around each, which also empties caches."""
         update, emit, found = self._program.states()[0].update, _emit(self._emits()), []
         while time.perf_counter() < end and (some := list(islice(events, AT_ONCE))):
             watch = Stopwatch()
@@ -168,7 +168,7 @@ class _Trying:
         return min(1.0, median(found)) if found else 1.0
 
     def measure_outputs(self) -> None:
-        """Add the seconds of an event's outputs, by kind."""
+        """Add the seconds of writing an event's outputs, by kind."""
         kinds = dict(self.costs.kinds)
         for kind, events in self._events.items():
             emitted = self._emitted[kind]
@@ -210,9 +210,10 @@ class _Trying:
     def _in_columns(
         self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any], output: float
     ) -> Iterator[tuple[str, float, float]]:
-        """Yield each kind with the seconds of an event, which a batch takes longer than its first one alone, and of a call.
+        """Yield each kind with the seconds of an event (from a batch, less the seconds of its first event alone) and of a call.
 
-        `output`: the seconds of taking an output on to the sinks. Each begins with the state after the events so far, since a state without entries may give out nothing.
+        `output`: the seconds of passing an output on to the sinks. Every fold begins with the state after the events so far,
+        since an empty state may emit nothing.
         """
         usual = codec.encode(self._state)
 
@@ -247,13 +248,13 @@ class _Trying:
         pair, nothing = self._program.fork_joins()[0], TagSet.of()
         try:
             taken = _forked(pair, self._state, *self._sides())
-        except RAISED:  # it is for fewer tags
+        except RAISED:  # the state is for fewer tags
             taken = _forked(pair, self._state, nothing, nothing)
         encoding, fork, join = map(min, zip(*taken, strict=True))
         self._know(encoding=encoding, fork=fork, join=join)
 
     def _sides(self) -> tuple[TagSet, TagSet]:
-        """Return the tags of the events so far in two halves, by which a program that has keys divides its state."""
+        """Return the tags of the events so far in two halves, for a fork."""
         tags = dict.fromkeys(tag for batch in self._batches for tag in batch.tags)
         some = [tag for tag in tags if tag.kind not in self._program.accumulating]
         if self._program.has_derived_fork:
@@ -265,14 +266,14 @@ class _Trying:
 
 
 def _forked(pair: ForkJoin, state: Any, left: TagSet, right: TagSet) -> list[tuple[float, ...]]:
-    """Return the seconds of encoding and decoding a state, of a fork, and of the join of its parts, of some repetitions."""
+    """Return the seconds of encoding and decoding a state, of a fork, and of joining the parts, for some repetitions."""
     found = [_forked_copies(pair, state, left, right, 1)]
     copies = max(1, min(AT_ONCE, int(SHORT / max(sum(found[0]), 1e-9))))
     return found + [_forked_copies(pair, state, left, right, copies) for _ in range(REPETITIONS - 1)]
 
 
 def _forked_copies(pair: ForkJoin, state: Any, left: TagSet, right: TagSet, copies: int) -> tuple[float, ...]:
-    """Return the same for one of so many copies, since a clock takes longer than a short join."""
+    """Return the same, measured over many copies, since a clock takes longer than a short join."""
     watch = Stopwatch()
     wholes = [codec.decode(codec.encode(state)) for _ in range(copies)]
     encoded = watch.seconds()
@@ -291,7 +292,7 @@ def _emit(values: Any) -> Callable[[Any], None]:
 
 
 def _as_outputs(kind: str, values: Column) -> OutputBatch:
-    """Return values as the outputs of so many events of a kind."""
+    """Return values as the outputs of events of a kind."""
     rows = np.arange(columns.length(values))
     return OutputBatch.of("s", rank=0, tags=[Tag(kind)], ts=rows, seq=rows, index=0 * rows, values=values)
 
@@ -308,7 +309,7 @@ def _usual(seconds: Sequence[float]) -> float:
 
 
 def _seconds_of_making(batch: EventBatch) -> float:
-    """Return the seconds of making an event from its columns: more where its payload is a row of several columns."""
+    """Return the seconds of making an event object from its columns."""
     part, found = batch.cut(0, min(len(batch), AT_ONCE)), []
     for _ in range(REPETITIONS):
         watch = Stopwatch()
@@ -330,7 +331,7 @@ def _longest_by_kind(batches: Sequence[EventBatch]) -> Iterator[tuple[str, Event
 
 
 def _of_kind(batch: EventBatch, kind: str) -> EventBatch:
-    """Return the events of one kind, as a worker that owns only these has them."""
+    """Return the events of one kind, as a worker gets them that owns only these."""
     is_kind = np.array([tag.kind == kind for tag in batch.tags])
     if batch.codes is None or is_kind.all():
         return batch

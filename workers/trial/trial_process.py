@@ -1,7 +1,7 @@
-"""The trial of a program in a process of its own, which it may block, kill or fill with garbage: the planner then knows why.
+"""The trial of a program in a separate process, which the program may block, kill or fill with garbage: the planner then knows why.
 
-The process is a fresh interpreter in a session of its own, without our terminal and our files. It is killed, with all that it
-has started there, as soon as it has answered or its time is over. Question and answer are bytes; the answer comes after its length.
+The process is a fresh interpreter in a session of its own, without our terminal and our files. It is killed, with all that it has
+started, as soon as it has answered or its time is over. Question and answer are bytes; the length of the answer comes first.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from dgs.planner.prediction.costs import Costs
 from dgs.workers.trial.trial import Trial, sentence_of, trial
 
 LONGEST = 8.0
-"""Seconds in which the answer must come, all imports included."""
+"""Seconds for the answer to come, imports included."""
 
 LAST_SECONDS = 60
-"""Seconds after which the system ends the process, in case that its parent has gone."""
+"""Seconds after which the system ends the process, in case its parent has ended."""
 
 SHARE_OF_MEMORY = 0.5
 """The share of the machine's memory that the process may take."""
 
 INSIDE = "DGS_TRIAL"
-"""The variable that is set there, so that a module that runs a job when it is imported does not start processes without end."""
+"""The variable that is set in the process, so that a module that runs a job on import does not start processes without end."""
 
 MOST_BYTES = 1 << 20
 """The longest answer that is read."""
@@ -56,7 +56,7 @@ Subject = tuple[Program, list[EventBatch], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A program and its first events, for the process. `module`: what answers there, as bytes of its own form are read.
+    """A program and its first events, for the process. `module`: the module that runs there and reads the content.
 
     `subject`: the part of the content that costs depend on, and not the place of the program's file.
     """
@@ -75,7 +75,7 @@ def question_of(
 
 
 def tried(question: Question) -> Trial:
-    """Return the answer of the process, or why there is none."""
+    """Return the trial that the process answers, or one with the problem."""
     if INSIDE in os.environ:
         return Trial(problem="a trial starts no other")
     with tempfile.TemporaryFile() as asking:
@@ -88,7 +88,8 @@ def tried(question: Question) -> Trial:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         if process.stdout is not None:
-            process.stdout.close()  # and not read to its end, which a process in another session may hold back
+            # not read to the end: a process in another session may still hold the pipe open
+            process.stdout.close()
         process.wait()
     return answer
 
@@ -176,7 +177,7 @@ def _limit_resources() -> None:
     memory = int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     limits = {resource.RLIMIT_DATA: memory, resource.RLIMIT_CPU: LAST_SECONDS, resource.RLIMIT_CORE: 0}
     for limit, most in limits.items():
-        with suppress(OSError, ValueError):  # a stricter limit is in force
+        with suppress(OSError, ValueError):  # a stricter limit is already in force
             resource.setrlimit(limit, (most, most))
     signal.alarm(LAST_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The cost of outputs in sinks: those of a trial are written to sinks of the kinds that the job has, in a directory that is removed.
+"""The cost of outputs in sinks: a trial's outputs are written to sinks of the job's kinds, in a temporary directory.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=range(500), seq=range(500), index=[0] * 500,
@@ -38,7 +38,7 @@ FILES = {kind: kind for kind in FILE_KINDS} | dict.fromkeys(LAKE_KINDS, "parquet
 def seconds_of_output(sinks: Sequence[str], batch: OutputBatch) -> float:
     """Return the seconds of writing one of several outputs to a sink of each kind; 0 for functions and classes of users.
 
-    It is what the batch takes longer than its first output, since files are opened once.
+    Measured from the whole batch, less the time of its first output alone, since files are opened once.
     """
     if len(batch) <= 1:
         return 0.0
@@ -46,7 +46,7 @@ def seconds_of_output(sinks: Sequence[str], batch: OutputBatch) -> float:
     first = some.take(np.arange(1))
     seconds = 0.0
     for write in filter(None, map(_writer, sinks)):
-        write(first)  # which may import modules
+        write(first)  # the first call may import modules
         seconds += max(0.0, least(partial(write, some), 0.0) - least(partial(write, first), 0.0))
     return seconds / (len(some) - 1)
 
@@ -60,7 +60,7 @@ def _writer(kind: str) -> Callable[[OutputBatch], float] | None:
 
 
 def _seconds_of_writing(config: Mapping[str, Any], batch: OutputBatch) -> float:
-    """Return the seconds until a new sink has written outputs, without those in which they become durable."""
+    """Return the seconds in which a new sink writes outputs, without those of making them durable."""
     with tempfile.TemporaryDirectory() as place:
         sink = open_sink(
             SinkConfig.model_validate(config), output_dir=Path(place), base_dir=Path(place), host=0
@@ -68,7 +68,7 @@ def _seconds_of_writing(config: Mapping[str, Any], batch: OutputBatch) -> float:
         watch = Stopwatch()
         sink.write(batch, 1)
         written = watch.seconds()
-        sink.abort()  # a file gets what waits, and a database waits for the disk
+        sink.abort()  # a file writes what it has collected here, and a database waits for the disk
         return written if "sqlite" in config else watch.seconds()
 
 

@@ -22,7 +22,7 @@ from dgs.model.tags import Tag
 from dgs.planner.topology import Stream
 
 UNKNOWN_KEYS = 256
-"""Keys that stand for those of which only the rate of all together is known."""
+"""Keys in place of those whose rates are known only as a sum."""
 
 NANOSECONDS = 1e9
 
@@ -46,7 +46,7 @@ class Drawn:
 
 
 def drawn(streams: Sequence[Stream], *, events: int, seed: int) -> dict[str, Drawn]:
-    """Return about so many events, in proportion to the rates. Streams without a rate have none."""
+    """Return about `events` events, in proportion to the rates. Streams without a rate have none."""
     rnd = np.random.default_rng(seed)
     rates = {stream.id: dict(_rates(stream)) for stream in streams}
     total = sum(sum(of.values()) for of in rates.values())
@@ -71,7 +71,7 @@ def _rates(stream: Stream) -> Iterator[tuple[Tag, float]]:
 
 
 def _samples(tags: TagSet) -> Iterator[Tag]:
-    """Yield the tags of a set; of a kind with infinitely many keys some of them."""
+    """Yield the tags of a set; for a kind with infinitely many keys, some of them."""
     for kind, keys in tags.kinds:
         if keys.is_finite:
             yield from (Tag(kind, key) for key in sorted(keys.extra, key=repr))

@@ -43,8 +43,8 @@ class Meter:
 class StandIn(Program):
     """Spends the costs of `program` at one worker, on the meter of its host.
 
-    `counted`: the kinds of which the meter notes when each event is done. `is_accumulating`: the worker folds windows, whose own costs
-    are those of the synchronisation. `is_leaf`: else each stretch of events that only accumulate costs as much as a synchronisation.
+    `counted`: the kinds for which the meter notes when each event is done. `is_accumulating`: the worker folds windows, whose costs are
+    part of the synchronisation. `is_leaf`: False if each stretch of accumulating events costs as much as a synchronisation.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StandIn(Program):
         self._stretch_left = 0.0
         self._pieces: set[tuple[str, str]] | None = None
         self.depends = program.dependence
-        self.__dict__["accumulating"] = program.accumulating  # of the original, which `states` does not say
+        self.__dict__["accumulating"] = program.accumulating  # of the original; `states` does not say it
 
     def hand_over(self) -> None:
         """Note that the state is asked for: the next event of each lane begins a piece and a stretch."""
@@ -103,7 +103,7 @@ class StandIn(Program):
             self._meter.now += self._meter.costs.piece
 
     def _update_batch(self, state: Any, batch: EventBatch, emit: Any) -> Any:  # noqa: ARG002
-        """Spend the seconds of a batch, of which all events are done at its end."""
+        """Spend the seconds of a batch, whose events are all done at its end."""
         extra = 0.0 if self._folds_windows else self._meter.costs.stretch + self._meter.costs.call
         self._fold(batch, extra)
         return state

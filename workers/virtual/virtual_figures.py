@@ -1,4 +1,4 @@
-"""Throughput, latency and bytes between hosts of a plan in virtual time, to hold the model against.
+"""Throughput, latency and bytes between hosts of a plan in virtual time, to compare the planner's model with.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -53,7 +53,7 @@ WARMING = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The figures of a run in virtual time: events per second (0 without events), the latency at `UTILISATION` of that, bytes per event."""
+    """The figures of a run in virtual time: events per second (0 without events), the latency at `UTILISATION` of that rate, bytes per event."""
 
     throughput: float
     latency: Latency

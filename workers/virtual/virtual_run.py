@@ -1,8 +1,8 @@
 """A run in virtual time: the hosts of a plan take turns, and each is busy for as long as its costs say.
 
 A host does one step after another, as in a real run: it takes frames, reads from a source and lets its workers do all they can.
-Frames take the time of a hop. Sources either have all events at the beginning, or bring each at its time; then a host knows at any
-time how far its streams have come, so nothing waits for a silent stream longer than a frame takes.
+Frames take the time of a hop. Sources have all events at the beginning, or bring each at its time. In the second case a host always knows
+how far its streams have come, so nothing waits for a silent stream longer than a frame takes.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class VirtualRun:
         return False
 
     def _share(self, frame: Frame, size: int) -> float:
-        """Return the seconds that a frame takes at each of its ends; frontiers alone are free, as there are more here than in a run."""
+        """Return the seconds that a frame takes at each end. Frames with frontiers alone are free, since there are more here than in a real run."""
         if all(isinstance(message, Frontiers) for _, message in frame.messages):
             return 0.0
         costs = self._setting.costs
@@ -206,7 +206,7 @@ class VirtualRun:
         return (costs.message + size * costs.byte + states * costs.encoding) / 2
 
     def _read(self, one: _Running, at: float) -> bool:
-        """Read from one source, or from all that have come further by a time. Return whether anything was read."""
+        """Read from one source, or if events are paced from all that have new events. Return whether anything was read."""
         host, until = one.host, OrderKey(round(at * NANOSECONDS), 0, 0)
         if not self._is_paced:
             name = None if host.is_behind else host.next_source()
@@ -231,7 +231,7 @@ class VirtualRun:
         one.host.ingest(name, parts, frontier or batch.key(stop))
 
     def _sleep(self, one: _Running, at: float, *, is_busy: bool) -> None:
-        """Plan the next step of a host: at once, with the next frame, or with the next event anywhere."""
+        """Schedule the next step of a host: at once, with the next frame, or with the next event of any stream."""
         now = one.meter.now
         times = [now] if is_busy else []
         times += [max(now, one.inbox[0][0])] if one.inbox else []
@@ -245,7 +245,7 @@ class VirtualRun:
             heapq.heappush(self._agenda, (one.wakes, one.host.index))
 
     def _wake(self, index: int, at: float) -> None:
-        """Wake a host at a time, unless it wakes before."""
+        """Wake a host at a time, unless it wakes earlier."""
         one = self._hosts[index]
         at = max(at, one.meter.now)
         if one.wakes < 0 or at < one.wakes:

@@ -51,8 +51,8 @@ Folded = TypeVar("Folded")
 class Folder:
     """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order.
 
-    Its methods raise UserCodeError if the user's code raises. `compiled`: the user's update if it is to be compiled; what it does is what
-    the update of the state type does. They raise CompileError if it must be compiled and is not accepted.
+    Its methods raise UserCodeError if the user's code raises. `compiled`: the user's update if it is to be compiled; it does the same as
+    the update of the state type. The methods raise CompileError if it must be compiled and is not accepted.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Folder:
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs.
 
-        What is interpreted until its loop is ready is folded in pieces, so that the loop has the rest of a large release.
+        Until a loop is compiled, events are folded in pieces, so that the loop can fold the rest of a large release.
         """
         outputs: list[OutputBatch] = []
         rest: Release | None = release
@@ -145,12 +145,12 @@ class Folder:
         return self._cheaper.choice(count)
 
     def _in_cheaper_way(self, count: int, fold: Callable[[CompiledUpdate | None], Folded]) -> Folded:
-        """Return what folding `count` events gives, with machine code or not: what is cheaper, if there is a choice."""
+        """Return the result of folding `count` events, with machine code or without; if there is a choice, in the cheaper way."""
         choice = self._choice(count)
         return self._measured(count, fold) if choice is None else fold(self._compiled if choice else None)
 
     def _measured(self, count: int, fold: Callable[[CompiledUpdate | None], Folded]) -> Folded:
-        """Return what folding `count` events gives, in the way whose time is to be measured."""
+        """Return the result of folding `count` events in the way that is to be measured."""
         update, cheaper = self._compiled, self._cheaper
         if update is None or cheaper is None:
             return fold(update)
@@ -179,7 +179,7 @@ class Folder:
     def _merged(
         self, state: State, release: Release, compiled: CompiledUpdate | None, *, is_dense: bool
     ) -> Callable[[State, list[OutputBatch]], State] | None:
-        """Return what folds a release of several lanes with one compiled loop; None if another way is taken."""
+        """Return the update that folds a release of several lanes with one compiled loop; None if another way is taken."""
         if compiled is None or len(release) <= self._bounds.few_events:
             return None
         lanes = release.by_lane()

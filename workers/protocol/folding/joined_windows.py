@@ -79,7 +79,7 @@ class Windows:
         self._code.call("join", joined, at=batch)
 
     def _culprit(self, batch: EventBatch) -> EventBatch:
-        """Return the first event for which `update_windows` raises alone, or as few as raise together."""
+        """Return the first event for which `update_windows` raises alone, or the fewest events for which it raises."""
         while len(batch) > 1:
             half = len(batch) // 2
             parts = (batch.cut(0, half), batch.cut(half, len(batch)))

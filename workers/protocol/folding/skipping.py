@@ -1,7 +1,7 @@
 """Folding with `on_error: skip`: an event whose `update` raises is left out, and the others are folded as if it had not come.
 
-A release is tried as a whole. If that fails, the state before it is decoded from bytes that were kept. If `update` raised, it is
-known at which event: the events before it are folded again, it is left out, and the rest is tried. If `update_batch` or
+A release is tried as a whole. If that fails, the state before it is decoded from bytes that were kept. If `update` raised, the event is
+known: the events before it are folded again, it is left out, and the rest is tried. If `update_batch` or
 `update_windows` raised, the release is tried by halves until few events are left, and these are folded with `update`. Only
 attempts that succeed give outputs.
 """

@@ -1,4 +1,4 @@
-"""Compiling an update for a worker: what is to be compiled, what makes its loops, and the figures of what machine code has folded."""
+"""Compiling an update for a worker: the update, the source of its loops, and the figures of what machine code has folded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from dgs.compiled.loop_files import MadeLoops
 
 MOST_LETTERS = 300
-"""So much is said of why events are interpreted."""
+"""The most characters of a reason why events are interpreted."""
 
 
 class ToCompile(NamedTuple):
-    """An update that is to be compiled. `is_required`: it must be. `least`: so many events are interpreted first."""
+    """An update that is to be compiled. `is_required`: a refusal is an error. `least`: the number of events to interpret first."""
 
     update: Update
     is_required: bool
@@ -40,7 +40,7 @@ class CompiledCounts(NamedTuple):
 def compiled_update(
     compiled: ToCompile, loop: ScalarLoop
 ) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None, CheaperWay] | None:
-    """Return an update as machine code, what makes its loops, and what chooses, if there is a choice, for releases and for joined states.
+    """Return a compiled update, its loops, and the choosers between ways to fold (releases, joined states), if there is a choice.
 
     None without llvmlite.
     """

@@ -1,4 +1,4 @@
-"""File sinks: one open writer per epoch. JSON lines are written many at once; CSV and Parquet as large tables, each one block.
+"""File sinks: one open writer per epoch. JSON lines are written many at once, CSV and Parquet as large tables of one block each.
 
 `stage` returns durable `.partial` files. `publishing` gives them their final names after the commit.
 
@@ -93,7 +93,7 @@ class FileSink:
             names.place.make()
         if not names.by_epoch:
             self._earlier = EarlierRun(names.place)
-            self._begin(0)  # at once, since the lock on this file keeps other runs out
+            self._begin(0)  # opened at once, since its lock keeps other runs out
 
     def write(self, batch: OutputBatch, epoch: int) -> None:
         """Collect outputs, and write them when there are enough."""
@@ -141,7 +141,7 @@ class FileSink:
     def abort(self) -> None:
         """Write the remaining outputs and leave the files `.partial`."""
         for parts, writer in self._open.values():
-            with suppress(DgsError):  # the error that made the run fail matters more
+            with suppress(DgsError):  # the error that ended the run matters more
                 writer.finish()
             parts.release()
         for parts in self._staged:
@@ -171,7 +171,7 @@ class Waiting:
         self.rows += columns.length(column)
 
     def take(self) -> tuple[list[Column], Indices | None]:
-        """Remove all rows. Return a column per form, and for each row, in order, its index in these columns put end to end.
+        """Remove all rows. Return a column per form, and for each row, in order, its index in the concatenated columns.
 
         The order is None if the rows are already in order.
         """
@@ -249,7 +249,7 @@ def open_parquet(file: IO[bytes], schema: pa.Schema) -> TableWriter:
 
 
 def open_csv(file: IO[bytes], schema: pa.Schema) -> TableWriter:
-    """Return a writer of CSV with a header. Null is an empty field, and texts are quoted if they must be."""
+    """Return a writer of CSV with a header. Null is an empty field, and texts are quoted if necessary."""
     options = arrow_csv.WriteOptions(quoting_style="needed", batch_size=ROWS_PER_BLOCK)
     return arrow_csv.CSVWriter(file, schema, write_options=options)  # type: ignore[no-any-return]
 

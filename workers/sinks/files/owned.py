@@ -1,9 +1,7 @@
-"""Our own files in a directory of outputs: while they are written, and the list of them, `.dgs-outputs`.
+"""Our own files in a directory of outputs: files that are being written, and the list of finished ones, `.dgs-outputs`.
 
-Only files named in that list are ever replaced or removed.
-
-A file is listed, durably, before it gets its final name. A file that is not listed, or that has changed since, is foreign: a run
-refuses to write beside it, because readers would take both for one table.
+A file is listed, durably, before it gets its final name. Only listed files are ever replaced or removed. A file that is not listed, or that
+has changed since, is foreign: a run refuses to write beside it, because readers would take both for one table.
 
 >>> import tempfile
 >>> place = Place(Path(tempfile.mkdtemp()), "jsonl")
@@ -12,8 +10,8 @@ refuses to write beside it, because readers would take both for one table.
 >>> [path.name for path in owned(place)], [path.name for path in foreign(place)]
 (['part-0.jsonl'], ['part-1.jsonl'])
 
-A file is named `....partial` until it is published. Each host holds a lock on its `.partial` file, which tells it from the leftovers of dead runs. In a run without epochs the lock is
-held until the file has its final name, so that two runs cannot write to one directory.
+A file is named `....partial` until it is published. Its host holds a lock on it, which tells it from the leftovers of dead runs. In a run
+without checkpoints the lock is held until the file has its final name, so two runs cannot write to one directory.
 
 >>> folder = Path(tempfile.mkdtemp())
 >>> part = PartFile(folder / "part-0.jsonl", folder / "part-0.jsonl.partial")
@@ -96,7 +94,7 @@ class PartFile:
 
 @contextmanager
 def locked(path: Path, *, of: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is removed in the end. Raises OutputUnwritableError, which names the locked path `of`."""
+    """Hold a lock file inside this context, and remove it at the end. Raises OutputUnwritableError, which names the locked path `of`."""
     with refusing(path.parent):
         file = _locked(path, private_files.opener, of=of)
     try:
@@ -189,7 +187,7 @@ class Listed(NamedTuple):
 
 
 def list_outputs(files: Sequence[StagedFile], job: Path | None = None) -> None:
-    """Add files of a job to the lists of their directories, durably, before they get their names. Raises OutputUnwritableError."""
+    """Add files of a job to the lists of their directories, durably, before they get their final names. Raises OutputUnwritableError."""
     lines: dict[Path, list[str]] = defaultdict(list)
     for file in files:
         final = Path(file.final)
@@ -204,7 +202,7 @@ def add_lines(directory: Path, lines: Sequence[str], *, of: str = LIST) -> None:
     path = directory / of
     with refusing(path), open(path, "ab", opener=private_files.opener) as names:
         is_new = not names.tell()
-        # It begins a new line, in case a crash has torn the last one.
+        # Begins with a new line, in case a crash has torn the last one.
         names.write("\n".join(["", *lines]).encode())
         sync_file(names)
         if is_new:
@@ -225,7 +223,7 @@ def foreign(place: Place) -> list[Path]:
 def check_free(places: Iterable[Place], job: Path | None = None) -> None:
     """Raise an error if a place holds files that a run of a job may not replace; forget listed files that are gone.
 
-    OccupiedOutputError if no run of ours wrote them, OutputsThereError if the mode is `error`, OthersOutputsError if another job did.
+    OccupiedOutputError if no run of ours wrote them, OutputsThereError if the mode is `error`, OthersOutputsError if another job wrote them.
     """
     for place in places:
         if place.mode == "append":
@@ -243,7 +241,7 @@ def check_free(places: Iterable[Place], job: Path | None = None) -> None:
 def check_kept(places: Iterable[Place], published: Mapping[str, int] | None = None) -> None:
     """Raise OutputsChangedError if files that a run has committed are missing or changed.
 
-    If outputs are appended, files may be missing. `published`: how many it has committed to each directory, if that is known.
+    If outputs are appended, files may be missing. `published`: the number of files that the run has committed to each directory, if known.
     """
     wanted = {Path(directory).resolve(): count for directory, count in (published or {}).items()}
     for place in places:
@@ -330,13 +328,13 @@ def _listed(directory: Path) -> dict[str, list[Listed]]:
             TypeError,
             KeyError,
             AttributeError,
-        ):  # a torn line: its file has no final name yet
+        ):  # a torn line, whose file has no final name yet
             continue
     return found
 
 
 def _is_as_listed(path: Path, listed: dict[str, list[Listed]]) -> bool:
-    """Return whether a file has a listed size, and the listed digest (files of runs with checkpoints have one)."""
+    """Return whether a file has a listed size, and the listed digest (which files of runs with checkpoints have)."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:

@@ -44,7 +44,7 @@ class Place:
     """The files `<stem>-....<suffix>` of a directory. `mark`: a prefix for the names of files that are not committed yet.
 
     `mode`: what a new run does with existing files.
-    `is_private`: it is in the run directory, so its files are readable as all others there. Elsewhere the user's own mask counts.
+    `is_private`: the place is in the run directory, so its files get the modes of all files there. Elsewhere the user's umask counts.
     """
 
     directory: Path

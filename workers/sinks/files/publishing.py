@@ -6,8 +6,8 @@ does this: hosts may be killed and replaced, and a leftover host must not publis
 runs out (`claim`).
 
 Runs with `mode: append` share a directory, and each cleans up only behind itself. One that is killed and never resumed leaves its
-`.partial` files. So every run notes in the list of the directory where its checkpoints are. A later run, which has the lock of the
-directory, asks whether the run of a file still needs it. Files of runs that the list does not know stay (`discard_leftovers`).
+`.partial` files. So every run notes in the directory's list where its checkpoints are. A later run, which has the lock of the directory,
+checks whether the run of a file still needs it. Files of runs that the list does not know stay (`discard_leftovers`).
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -68,7 +68,7 @@ def with_digest(file: StagedFile) -> StagedFile:
 
 
 def publish(files: Sequence[StagedFile], job: Path | None = None) -> None:
-    """Rename staged files of a job to their final names, durably. Files that have been renamed already are left alone.
+    """Rename staged files of a job to their final names, durably. Files that are already renamed are left alone.
 
     Raises OutputUnwritableError with the file if one has neither name.
     """
@@ -76,7 +76,7 @@ def publish(files: Sequence[StagedFile], job: Path | None = None) -> None:
     for file in files:
         path, final = Path(file.path), Path(file.final)
         with refusing(final):
-            if _size(path) == file.size:  # not the empty file that a `claim` may have made
+            if _size(path) == file.size:  # but not an empty file that `claim` made
                 path.replace(final)
             elif _size(final) != file.size:
                 raise OutputUnwritableError(path=path, problem="this staged file of outputs is missing")
@@ -96,8 +96,8 @@ def discard_unpublished(places: Iterable[Place]) -> None:
 def remove_earlier(places: Iterable[Place]) -> None:
     """Remove the files that earlier runs left under final names.
 
-    A checkpointed run that starts from the beginning calls this before its first commit. After that, its files of epoch 1 could
-    not be told from those of another run.
+    A checkpointed run that starts from the beginning calls this before its first commit. Afterwards its files of epoch 1 could not be told
+    from those of another run.
     """
     for place in places:
         with refusing(place.directory):

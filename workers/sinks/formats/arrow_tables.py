@@ -37,11 +37,11 @@ def table_of(values: Column) -> pa.Table:
 
 
 def table_of_parts(parts: Sequence[Column], order: Indices | None) -> pa.Table:
-    """Return columns of different forms, put end to end, as one table with its rows in the given order."""
+    """Return the concatenated columns of different forms as one table, with its rows in the given order."""
     if order is None:
         return table_of(columns.concat(parts))
     if all(_is_record(part) for part in parts):
-        with suppress(pa.ArrowException):  # they have no common type, so decide value by value
+        with suppress(pa.ArrowException):  # no common type: decide value by value
             tables = map(table_of, parts)
             return pa.concat_tables(tables, promote_options="permissive").take(pa.array(order))
     return table_of(columns.take(columns.concat([columns.to_list(part) for part in parts]), order))

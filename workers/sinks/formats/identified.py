@@ -35,7 +35,7 @@ class ColumnClashError(InvalidError):
 
 
 class IdentifiedOutputs(AroundSink):
-    """A sink that writes what identifies each output beside its value. `names`: the column of each part."""
+    """A sink that writes each output's identity beside its value. `names`: the column of each part of the identity."""
 
     def __init__(self, sink: HostSink, names: Mapping[str, str]) -> None:
         super().__init__(sink)

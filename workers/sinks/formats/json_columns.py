@@ -1,4 +1,4 @@
-r"""Columns as lines of JSON, made without handling single values if their types allow it.
+r"""Columns as lines of JSON, made column by column if their types allow it.
 
 Law: the lines are those that `as_json` makes of single values.
 

@@ -34,15 +34,14 @@ _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
 def as_json(value: Any) -> str:
-    """Return JSON that every reader takes for one line. Raises CodecError for a type that it cannot write."""
+    """Return JSON that is one line for every reader. Raises CodecError for a type that it cannot write."""
     text = _encoded(value)
     return text if text.isascii() else _UNSAFE.sub(_escape, text)
 
 
 def _encoded(value: Any) -> str:
-    with suppress(
-        TypeError, ValueError
-    ):  # most values need no conversion, and checking first would cost more
+    # most values need no conversion, and checking first would cost more
+    with suppress(TypeError, ValueError):
         return _fast(value)
     try:
         return _fast(plain(value))

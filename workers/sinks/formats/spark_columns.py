@@ -1,4 +1,4 @@
-"""Columns with types that Spark can read. The files of all epochs and hosts form one table, but each is written on its own.
+"""Columns with types that Spark can read. All epochs and hosts write files of one table, each without knowing the others.
 
 A column of nulls alone has no type, and Spark would give it one that differs from other files. So it is left out, and reads as
 null. The same goes for a column of empty lists. Spark has times to the microsecond; finer ones are cut off.

@@ -71,7 +71,7 @@ class LakeTable(Protocol):
         """Return the data files of an existing table, with their sizes in bytes."""
 
     def create(self, schema: pa.Schema, run: str, job: str | None, partition_by: Sequence[str]) -> None:
-        """Make the table without rows, in place of an existing one, whose history stays where the format allows it."""
+        """Make the table without rows, in place of an existing one, whose history stays if the format allows it."""
 
     def begin(self, run: str) -> None:
         """Note that a run begins to add rows to an existing table."""
@@ -83,7 +83,7 @@ class LakeTable(Protocol):
         """Add files of an epoch, and note the epoch."""
 
     def newest_log(self) -> list[Path]:
-        """Return the files of the format's own log that the newest change has written. They never change."""
+        """Return the files that the newest change has added to the format's own log. They never change."""
 
 
 @contextmanager
@@ -111,14 +111,14 @@ _SYSTEM = frozenset(
         sqlite3.SQLITE_CANTOPEN,
     }
 )
-"""What SQLite says of the system, and of other processes, and not of the content of a database."""
+"""Errors of SQLite about the system and other processes, not about the content of a database."""
 
 _NUMBER = re.compile(r"\(os error (\d+)\)")
 """The number that Rust adds to an error of the operating system."""
 
 
 def is_damage(error: OutputUnwritableError) -> bool:
-    """Return whether an error is about what is in the files of a table, or that one is gone: the system and other writers did not refuse.
+    """Return whether an error means that a file of a table is damaged or gone, and not that the system or another writer refused.
 
     >>> try:
     ...     with lake_errors("lake"):
@@ -130,12 +130,12 @@ def is_damage(error: OutputUnwritableError) -> bool:
     cause = error.__cause__
     if isinstance(cause, FileNotFoundError):
         return True
-    if type(cause).__name__.startswith("CommitFailed"):  # another writer was faster
+    if type(cause).__name__.startswith("CommitFailed"):  # another writer committed first
         return False
     if (found := _NUMBER.search(str(cause))) is not None:
         return int(found[1]) == errno.ENOENT
     code = getattr(getattr(cause, "orig", cause), "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF not in _SYSTEM
-    # Arrow raises a plain OSError for a damaged file, the system one with a number, a library of networks one of its own.
+    # Arrow raises a plain OSError for a damaged file. Errors of the system have a number, those of network libraries a class of their own.
     return not isinstance(cause, OSError) or (type(cause) is OSError and cause.errno is None)

@@ -22,14 +22,14 @@ from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 ROWS_PER_BLOCK = 65_536
 
 MOST_OPEN = 32
-"""A host has so many files of an epoch open at most."""
+"""The most files of an epoch that a host has open."""
 
 Shape = Callable[[pa.Table], pa.Table]
 """Fits a table of outputs to the columns of the lake's table."""
 
 
 class EpochFiles:
-    """The files of one epoch of one host. `name`: the beginning of their names, which no other writer has.
+    """The files of one epoch of one host. `name`: the beginning of their names, which no other writer uses.
 
     A file has the rows of one partition: the same values in the columns `partition_by`.
     """
@@ -82,7 +82,7 @@ class EpochFiles:
         file.write(fits)
 
     def _end_files(self, most: int) -> None:
-        """End files until at most so many are open: those first that have had no rows for the longest time."""
+        """End files until at most `most` are open, beginning with those that have had no rows for the longest time."""
         while len(self._files) > most:
             self._done.append(self._files.pop(next(iter(self._files))).finish())
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 BOUNDED = frozenset([pa.int64(), pa.string()])
-"""Types of columns whose bounds the Delta log has: the values of others have several forms there."""
+"""Types of columns whose bounds go into the Delta log; other types have several forms there."""
 
 
 class Delta(LakeTable):
@@ -137,7 +137,7 @@ class Delta(LakeTable):
             )
 
     def _table(self) -> DeltaTable:
-        """Return the table as it is now. Of its log only what is new is read."""
+        """Return the table as it is now. Only new entries of its log are read."""
         from deltalake import DeltaTable
 
         if self._newest is None:
@@ -148,7 +148,7 @@ class Delta(LakeTable):
 
 
 def statistics_of(path: Path) -> dict[str, Any]:
-    """Return what the Delta log says of a file, by which readers pass over it: the rows, and the bounds of its plain columns.
+    """Return a file's statistics for the Delta log, by which readers skip files: the rows, and the bounds of its plain columns.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.parquet"

@@ -63,7 +63,7 @@ class Iceberg(LakeTable):
             return pa.schema([(field.name, _plain(field.type)) for field in found])
 
     def partitions(self) -> list[str]:
-        """Return the columns of the partition spec; one with another transform than identity has its own name."""
+        """Return the columns of the partition spec; a field with a transform other than identity has a name of its own."""
         with lake_errors(self._directory):
             table = self._table()
             fields, columns = table.spec().fields, table.schema()
@@ -161,7 +161,7 @@ class Iceberg(LakeTable):
             return [path for path in paths if path.is_file()]
 
     def suffixes(self) -> list[str]:
-        """Return what follows `NAME_` in the names of tables of the same namespace that begin so."""
+        """Return the rest of the table names in this namespace that begin with `NAME_`."""
         if not self._properties and not (self._directory / CATALOG).exists():
             return []
         with lake_errors(self._directory):
@@ -225,7 +225,7 @@ def _key(run: str) -> str:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type as Arrow itself makes it: Iceberg's texts and lists are large ones."""
+    """Return the type that Arrow makes by default: Iceberg's texts and lists have the large types."""
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_large_binary(kind):

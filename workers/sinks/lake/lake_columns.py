@@ -43,7 +43,7 @@ class SameNameError(InvalidError):
 
 
 class PartitionsDifferError(InvalidError):
-    """A table is divided by other columns than the sink says."""
+    """A table is partitioned by other columns than the sink's."""
 
     code = "DGS580"
     template = "{table} is partitioned by {there}, and the sink says {wanted}"
@@ -51,12 +51,12 @@ class PartitionsDifferError(InvalidError):
 
 
 def shown(columns: Sequence[str]) -> str:
-    """Return columns in words."""
+    """Return the names of columns as text."""
     return ", ".join(columns) or "nothing"
 
 
 def check_distinct(schema: pa.Schema, *, table: str) -> None:
-    """Raise SameNameError if names of columns differ only in case: Spark and Delta do not look at case."""
+    """Raise SameNameError if names of columns differ only in case: Spark and Delta ignore case."""
     seen: dict[str, str] = {}
     for name in schema.names:
         other = seen.setdefault(name.lower(), name)
@@ -83,7 +83,7 @@ def declared_schema(identity: Iterable[tuple[str, str]], columns: Mapping[str, s
 
 
 def merged(schema: pa.Schema, new: pa.Schema, *, is_new: bool) -> pa.Schema:
-    """Return the columns of a table and those of a file: new ones at the end. Those of a table that `is_new` may still widen."""
+    """Return the columns of a table and of a file, new ones at the end. If the table `is_new`, the types of its columns may still widen."""
     there = {field.name: field.type for field in schema}
     for field in new:
         kind = there.setdefault(field.name, field.type)

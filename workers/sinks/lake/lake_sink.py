@@ -1,7 +1,7 @@
 """The sink of lake tables: hosts write Parquet files, and one transaction for each checkpoint makes them visible.
 
-No row passes through the process that started the run. It tells the table which files belong to an epoch, and the epoch with them. So
-a commit that is repeated after a crash changes nothing, and every version of the table is that of a checkpoint.
+No row passes through the process that started the run. That process commits the files of an epoch together with its number. So a commit
+that is repeated after a crash changes nothing, and every version of the table is that of a checkpoint.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LAKES: dict[str, tuple[str, type[DeltaSink]]] = {
 """The kinds of sinks here, with the package that each needs and its section of the plan file."""
 
 _ODD = re.compile(r"[^A-Za-z0-9_]")
-"""Characters of kinds that a table's name does not have."""
+"""Characters that a table's name cannot take from a kind."""
 
 _NAME = re.compile(r"part-(?P<run>.{8})-(?P<epoch>\d+)-\d+\.g\d+-.*\.parquet")
 
@@ -113,7 +113,7 @@ class LakeSink(Sink):
     def check_kept(self, run: str, epoch: int, held: Mapping[str, int] | None = None) -> None:
         """Check that tables have what a run has committed to them up to an epoch. Raises OutputsChangedError.
 
-        `held`: the last epoch of each kind of outputs; checkpoints of older versions do not tell.
+        `held`: the last epoch of each kind of outputs. Checkpoints of older versions do not record it.
         """
         with self._naming_damage():
             self._check_kept(run, epoch)
@@ -231,7 +231,7 @@ class LakeSink(Sink):
         if done is not None and done >= epoch:
             return
         if done is None and (self._config.by is None or last_listed(table.data, run)):
-            raise self._unknown(table)  # it was made when the run began, or has had rows of it
+            raise self._unknown(table)  # made when the run began, or already has rows of the run
         is_new = not table.is_there() or (done == 0 and self._config.mode != "append")
         schema = self._declared if is_new else table.schema()
         for file in files:

@@ -1,6 +1,6 @@
 """The list `.dgs-written` in the directory of a table of a lake: each file that a run has written, with its size and digest.
 
-The formats know the sizes of files only, and nothing about those of their own logs. A run that goes on looks for what has changed.
+The formats record only the sizes of data files, and nothing of the files of their own logs. A resumed run looks here for changed files.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -28,7 +28,7 @@ TYPES = {"file": str, "size": int, "digest": str, "run": str, "epoch": int}
 """The fields of a line."""
 
 LIST = ".dgs-written"
-"""Another list than that of the sinks of files, which may remove what is in theirs."""
+"""Not the list of file sinks, which may remove the files in theirs."""
 
 
 def note_written(directory: Path, files: Mapping[Path, str], *, run: str, epoch: int) -> None:
@@ -56,7 +56,7 @@ def last_listed(directory: Path, run: str) -> int:
 
 
 def changed(directory: Path, run: str) -> str | None:
-    """Return what is wrong with a file of a run that is there, None if all are as they were."""
+    """Return what is wrong with an existing file of a run, None if all are unchanged."""
     for line in _lines(directory, run):
         path = directory / line["file"]
         with refusing(path):
@@ -73,7 +73,7 @@ def _lines(directory: Path, run: str) -> Iterator[dict[str, Any]]:
     for line in text.splitlines():
         try:
             about = json.loads(line)
-        except ValueError:  # torn by a crash: its file is listed again
+        except ValueError:  # torn by a crash; the file is listed again
             continue
         is_whole = isinstance(about, dict) and all(
             type(about.get(name)) is one for name, one in TYPES.items()

@@ -1,4 +1,4 @@
-"""The connections of a port: which have shown the token, which have been quiet for too long, and which one a full port closes.
+"""The connections of a port: whether they have shown the token, how long they have been quiet, and which one a full port closes.
 
 A full port closes the connection that has been quiet for longest; connections without the token go before those with it. So unused
 connections do not fill a port, and peers without the token take no place from peers with it. This module has no clock and no socket.
@@ -7,7 +7,7 @@ connections do not fill a port, and peers without the token take no place from p
 >>> table = Connections(most=2, per_peer=2, idle=60.0, needs_token=True, clock=lambda: clock[0])
 >>> table.admit(1, "10.0.0.1"), table.admit(2, "10.0.0.2")
 ([], [])
->>> table.accept(1)                                     # it has shown the token
+>>> table.accept(1)                                     # connection 1 has shown the token
 >>> clock[0] = 3.0
 >>> table.admit(3, "10.0.0.3")
 [(2, 'the port is full, and this connection was quiet for longest')]
@@ -77,7 +77,7 @@ class Connections:
             self._open[number].heard = self._clock()
 
     def hear_all(self) -> None:
-        """Note that nobody was quiet: the port took no lines."""
+        """Note that silence so far does not count: the port took no lines."""
         now = self._clock()
         for connection in self._open.values():
             connection.heard = now

@@ -1,12 +1,11 @@
-"""Decisions: where the heartbeats of a live stream came between its rows, on disk before they act, and replayed from there.
+"""Decisions: the places of heartbeats between the rows of a live stream, written to disk before they take effect, and replayed.
 
 A heartbeat decides which later rows are too late. After a crash, a heartbeat by the clock of the machine would come at another row, and
-other rows would be too late. So the host that has the first split of a stream decides, and writes down each heartbeat with the
-row it comes before; a resumed run, other hosts and `--verify` put the same ones before the same rows.
+other rows would be too late. So the host with the first split of a stream decides, and writes down each heartbeat with the row it comes
+before. A resumed run, other hosts and `--verify` put the same heartbeats before the same rows.
 
-Rows that passed without a heartbeat are written down, too, where the event log does not show them (`notes_rows`). One such place is a
-stream that several hosts read: the others may pass a row only when no heartbeat can come before it. Another is a user's source: after a
-crash it may be quiet at another row than before.
+Rows that passed without a heartbeat are also written down (`notes_rows`), in two cases. If several hosts read a stream, the others may pass
+a row only when no heartbeat can come before it. And a user's source may pause at another row after a crash.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "clicks" / HEARTBEATS
@@ -41,7 +40,7 @@ ROWS_ONLY = MIN_TS
 class Decisions:
     """The decisions of a stream, in order. `ahead`: (row, greatest heartbeat before it), of those still to be replayed.
 
-    `rows`: those that have surely passed: no heartbeat will come before one of them. Without a file nothing is kept.
+    `rows`: the number of rows that have certainly passed: no heartbeat will come before one of them. Without a file nothing is kept.
     """
 
     def __init__(self, file: RecordReader | None = None) -> None:
@@ -53,7 +52,7 @@ class Decisions:
 
     @classmethod
     def owned(cls, path: Path, stream: str) -> Decisions:
-        """Return the decisions in a file, to be added to. Raises OutputUnwritableError, CorruptFileError."""
+        """Return the decisions in a file, open for new ones. Raises OutputUnwritableError, CorruptFileError."""
         return cls(RecordWriter(path, stream))
 
     def look(self) -> None:
@@ -68,11 +67,11 @@ class Decisions:
         self.rows = row
 
     def describe(self) -> list[Any]:
-        """Return how many there are, and the digest of the last: for a checkpoint."""
+        """Return the number of decisions and the digest of the last, for a checkpoint."""
         return [0, ""] if self._file is None else [self._file.count, self._file.digest.hex()]
 
     def changed(self, before: Sequence[Any] | None) -> str | None:
-        """Say what is different from what a checkpoint describes, None if nothing is. One of an earlier version describes nothing."""
+        """Return how the decisions differ from those in a checkpoint, None if they do not. Checkpoints of earlier versions have none."""
         if before is None or self._file is None or not before[0]:
             return None
         count, digest = before
@@ -92,7 +91,7 @@ class Decisions:
             self._file.close()
 
     def _take(self, found: Iterable[tuple[int, int]]) -> None:
-        """Keep decisions: of those before the same row the greatest heartbeat says all."""
+        """Keep decisions: before each row, only the greatest heartbeat counts."""
         for row, beat in found:
             self.rows = max(self.rows, row)
             if self.ahead and self.ahead[-1][0] == row:
@@ -102,14 +101,14 @@ class Decisions:
 
 
 class Replay:
-    """Puts the decided heartbeats before the rows that they came before. Law: what it returns has the rows of what it is given."""
+    """Puts decided heartbeats before their rows. Law: it returns exactly the rows that it is given."""
 
     def __init__(self, decisions: Decisions) -> None:
         self._decisions = decisions
         self.beat = MIN_TS
 
     def merged(self, arrivals: Arrivals) -> Iterator[Arrivals]:
-        """Yield arrivals in pieces, with the heartbeats that come before one of their rows, or right behind the last."""
+        """Yield arrivals in pieces, with the heartbeats before each of their rows and right after the last."""
         start, stop = arrivals.first, arrivals.first + len(arrivals)
         position, is_cut = 0, False
         for row, beat in self._until(stop):
@@ -122,7 +121,7 @@ class Replay:
             yield arrivals.cut(position, len(arrivals))
 
     def _until(self, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield the heartbeats up to a row that say something new."""
+        """Yield the heartbeats up to a row that move the frontier."""
         ahead = self._decisions.ahead
         while ahead and ahead[0][0] <= stop:
             row, beat = ahead.popleft()
@@ -132,7 +131,7 @@ class Replay:
 
 
 class Replayed(Live):
-    """A live source with the decided heartbeats, for readers that only want the events."""
+    """A live source with the decided heartbeats, for readers that only want the events, not new decisions."""
 
     def __init__(self, source: Live, decisions: Decisions) -> None:
         self._source, self._replay = source, Replay(decisions)
@@ -158,7 +157,7 @@ class Replayed(Live):
 
 
 class Followed(Live):
-    """A live source on a host that does not decide: rows pass when it is known what comes before them."""
+    """A live source on a host that does not decide: rows pass once the heartbeats before them are decided."""
 
     def __init__(self, source: Live, decisions: Decisions, *, clock: Callable[[], int]) -> None:
         self._source, self._decisions, self._clock = source, decisions, clock

@@ -33,9 +33,8 @@ from dgs.workers.sources.rows import SECOND, Arrivals, Live, nothing
 class Heartbeats(Live):
     """A live source with heartbeats. `every`: nanoseconds by `clock`. `max_delay` and `reached` are in the plan's unit.
 
-    `reached` returns None if the time is not known. `decisions`: of an earlier part of the run, and where new ones are noted before
-    they act. `notes_rows`: note also which rows pass. Laws: heartbeats only grow; a row that has passed once passes again behind the
-    same heartbeats.
+    `reached` returns None if the time is not known. `decisions`: those of the run so far; new ones are noted there before they take effect.
+    `notes_rows`: also note which rows pass. Laws: heartbeats only grow; a row that comes again has the same heartbeats before it.
     """
 
     def __init__(
@@ -77,9 +76,8 @@ class Heartbeats(Live):
         self._quiet_since = self._clock()
         reached = self._reached()
         beat = MIN_TS if reached is None else reached - self._max_delay - 1
-        if (
-            beat <= self._replay.beat or self._row < self._decisions.rows
-        ):  # a replay: these rows were read before
+        # a replay: these rows were read before
+        if beat <= self._replay.beat or self._row < self._decisions.rows:
             return nothing(self._row)
         self._decisions.note(self._row, beat)
         self._replay.beat = beat

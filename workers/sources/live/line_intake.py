@@ -127,7 +127,7 @@ class LineIntake:
         self._lines, self._beats = [], []
 
     def _leave_out(self, index: int, problem: str) -> Answer:
-        """Leave out the bad heartbeat or line. If that ends the run, leave out all lines after it, too."""
+        """Leave out a bad heartbeat or line. If it ends the run, leave out all later lines, too."""
         for place, (_, beat) in enumerate(self._beats):
             if self._is_bad_beat(beat):
                 del self._beats[place]

@@ -4,7 +4,7 @@ Lines are written to the log when there are many or the first has waited for a m
 its connection is closed, because nothing after it can be trusted to be a line. A client that dies in the middle of a line loses
 that line and no other.
 
-With a token, a connection is asked for it in its first line, `{"kind": "token", "token": ...}`, before anything else is looked at.
+If there is a token, the first line of a connection must be `{"kind": "token", "token": ...}`; nothing else is read before it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LineServer:
 
     @contextlib.contextmanager
     def _noting_failure(self) -> Iterator[None]:
-        """Keep an error for the reader of the log to raise, since in this thread it would be lost."""
+        """Keep an error, which would be lost in this thread, for the reader of the log to raise."""
         try:
             yield
         except DgsError as error:
@@ -134,7 +134,7 @@ class LineServer:
             try:
                 line = await reader.readuntil()
             except asyncio.IncompleteReadError as error:
-                line, is_at_end = error.partial, True  # the last line needs no line end
+                line, is_at_end = error.partial, True  # the last line needs no newline
             except asyncio.LimitOverrunError:
                 if is_known:
                     problem = f"the line has more than {LONGEST_LINE} bytes"
@@ -153,7 +153,7 @@ class LineServer:
         self._answer(self._intake.flush())
 
     def _shows_token(self, number: int, line: bytes) -> bool:
-        """Whether the first line of a connection has the token. It is compared in the same time whatever is wrong."""
+        """Return whether the first line of a connection has the token. The comparison takes the same time for any wrong token."""
         try:
             said = json.loads(line)
             found = str(said["token"]) if said["kind"] == "token" else ""
@@ -199,7 +199,7 @@ class _Lines(asyncio.StreamReader):
     """The lines of one client. A client that dies has ended: its earlier lines are taken."""
 
     def set_exception(self, exc: Exception) -> None:  # noqa: ARG002 - as in the base
-        """Take an error of the connection for its end."""
+        """Treat an error of the connection as its end."""
         self.feed_eof()
 
 

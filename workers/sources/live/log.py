@@ -46,7 +46,7 @@ POLL, SLOWEST_POLL = 0.01, 0.05
 """The least and the most seconds between two looks for new segments."""
 
 PATIENCE = 0.05
-"""Between two looks, this part of the time goes by for which there has been nothing: a stream that is quiet costs little."""
+"""The pause between two looks, as a share of the time without new rows: a quiet stream costs little."""
 
 
 class LogRowsGoneError(CheckpointError):
@@ -114,7 +114,7 @@ class LogArrivals(Live):
         self._log.seek(self._row_by_time())
 
     def _row_by_time(self) -> int:
-        """Return the first row of the last segment before which all rows are in the state, by their times; 0 if that cannot be told.
+        """Return the first row of the last segment before which all rows are in the state, by their times; 0 if that cannot be known.
 
         A heartbeat may have brought the run to its base. Rows that come after it with earlier times are late, not in the state.
         """
@@ -132,7 +132,7 @@ class LogArrivals(Live):
         try:
             heard = min((row for row, ts in self._heartbeats() if self._brings_to_base(ts)), default=None)
             begin = bisect_left(names, True, key=is_too_late) - 1
-        except DgsError:  # the reader reports a damaged file when it comes to it
+        except DgsError:  # the reader reports a damaged file when it reaches it
             return 0
         while heard is not None and begin > 0 and names[begin].first > heard:
             begin -= 1
@@ -167,7 +167,7 @@ class LogArrivals(Live):
         """Do nothing: no file stays open between two reads."""
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the log. The last segment read identifies it, and it stays closed once it is."""
+        """Return the description of the log. The last segment read identifies it. A closed log stays closed."""
         last, directory = self._log.last, self._log.path / self._log.stream
         return {
             "kind": "log",
@@ -195,7 +195,7 @@ class LogArrivals(Live):
             yield self._heard(segment.stop, segment.frontier, table)
 
     def _begin(self, segment: Segment, table: pa.Table) -> Iterator[Arrivals]:
-        """Yield the heartbeat that earlier segments imply, which are not read."""
+        """Yield the heartbeat that is implied by earlier segments, which are not read."""
         if segment.first > self._needed_from and not self._is_in_state(segment, table):
             raise LogRowsGoneError(
                 stream=self._mapping.stream, first=self._needed_from, last=segment.first - 1, log=self._where
@@ -212,7 +212,7 @@ class LogArrivals(Live):
         return segment.latest is not None and self._time(segment, segment.latest, table) < self._state_before
 
     def _time(self, segment: Segment, ts: int, table: pa.Table) -> int:
-        """Return a time of a header as the times of events are."""
+        """Return a time of a header in the unit of the events."""
         return int(self._heard(segment.first, ts, table).beats.ts[0])
 
     def _heard(self, row: int, ts: int, table: pa.Table) -> Arrivals:

@@ -63,9 +63,9 @@ def logged(
 
 
 def heartbeats_path(config: StreamConfig, context: SourceContext) -> Path | None:
-    """Return the file of the heartbeats that this program decides on: beside an event log of ours, else in the run directory.
+    """Return the file for the heartbeats that the run decides on: beside an event log of ours, else in the run directory.
 
-    None where a run leaves no directory.
+    None if the run has no directory.
     """
     if config.source.kind in ("socket", "spark"):
         log = log_path(config, base_dir=context.base_dir, log_dir=context.log_dir)

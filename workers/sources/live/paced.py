@@ -1,9 +1,9 @@
 """A generator as a live source: its rows pass at a given rate, by the clock. Their times do not change.
 
 Row n is due n / rate seconds after the host began to read. When a run resumes, events that it has already processed pass at once,
-and the pace begins at the first new event. A row that is due waits up to `linger` for more, so that a batch is worth its cost.
-With a `linger` of 0 no row waits, except at rates of a row every few microseconds: reading alone would keep a core busy, so such
-rows come in slices of half a millisecond.
+and the pace begins at the first new event. A row that is due waits up to `linger` for more, so that a batch is worth its cost. With a
+`linger` of 0 no row waits. At rates of a row every few microseconds reading alone would then keep a core busy, so rows come in slices of
+half a millisecond.
 
 >>> import numpy as np
 >>> clock = [0]
@@ -32,7 +32,7 @@ SHORTEST_AHEAD = 10**7
 """Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: single rows would cost too much."""
 
 SLICE = 500_000
-"""Nanoseconds: at a rate above one row in this time, rows wait this long for others, even if `linger` is shorter."""
+"""Nanoseconds. At more than one row in this time, rows wait this long for others, even if `linger` is shorter."""
 
 
 class Paced(Live):
@@ -63,7 +63,7 @@ class Paced(Live):
     def wait(self) -> float:
         """Return the seconds until a batch is due: until it has `batch_rows` rows, or its first row has waited for `linger`."""
         self._start()
-        # The end, heartbeats, and rows of before a resume do not wait.
+        # The end, heartbeats, and rows from before a resume do not wait.
         if self._ahead is None or not len(self._ahead) or self._known():
             return 0.0
         full = self._due(self._passed + self._batch_rows - 1)

@@ -1,6 +1,6 @@
 r"""The choice of the reader for a section `source:` that is not live, and how many rows its input has, for the percentage of progress.
 
-Parquet files say how many. Of text files the rows at the beginning are counted, and the rest is taken to be like them.
+Parquet files say how many. For text files it is estimated from the rows at the beginning.
 
 >>> from dgs.job.schema import StreamConfig
 >>> config = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
@@ -55,7 +55,7 @@ MOST_FILES = 1000
 """Of more files the rows are not counted."""
 
 NEARLY_ALL = 0.99
-"""The share of an input whose end has not been seen, at most."""
+"""The largest share to show for an input whose end has not been seen."""
 
 FILES = ("csv", "jsonl", "parquet")
 """The kinds of sources that read files."""
@@ -136,7 +136,7 @@ def _length(items: Sequence[Any]) -> int:
 
 def _rows_of(item: Any) -> int:
     """Return the number of events of a batch or of rows of a table; anything else is one row."""
-    from dgs.frames.tables import is_table  # a heavy import that runs over files do not need
+    from dgs.frames.tables import is_table  # a slow import, which runs over files do not need
 
     if isinstance(item, dict) and is_table(item):
         return columns.length(item)
@@ -167,7 +167,7 @@ def _key_types(config: StreamConfig, program: Program) -> dict[str, str]:
 
 
 def share_of_rows(count: Callable[[], int | None]) -> Callable[[int], float | None]:
-    """Return the function from the rows that are read to their share. `count` is called once, when it is first needed."""
+    """Return the function from the number of rows read to their share of the input. `count` is called once, when first needed."""
     known: list[int | None] = []
 
     def share(rows: int) -> float | None:
@@ -184,7 +184,7 @@ def rows_of_parquet(paths: Sequence[Path]) -> int | None:
         return None
     try:
         return sum(int(pq.read_metadata(path).num_rows) for path in paths)
-    except (OSError, pa.ArrowException):  # the reader reports it when it comes to that file
+    except (OSError, pa.ArrowException):  # the reader reports it when it reaches that file
         return None
 
 

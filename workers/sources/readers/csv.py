@@ -1,8 +1,8 @@
 r"""CSV files, streamed through Arrow: only the needed columns, typed.
 
-A column has the type given in `columns:`, a key column has that of its kind's keys, and any other one the type seen in the first
-block (a megabyte) of the first file. Without `nulls:`, a column of text has no nulls, and in other columns `NA` and empty fields
-are null. With `nulls:`, a text in quotes is not null. Rows are numbered from 0, without the header and blank lines.
+A column has the type given in `columns:`, a key column has the type of its kind's keys, and any other column the type found in the first
+block (a megabyte) of the first file. Without `nulls:`, a column of text has no nulls, and in other columns `NA` and empty fields are null.
+With `nulls:`, a text in quotes is not null. Rows are numbered from 0, without the header and blank lines.
 
 A block that does not fit is read again, cell by cell, to name the bad line and column, or to go on without the bad row
 (`on_error: skip`). Errors name the line where a record begins:
@@ -226,9 +226,8 @@ class CsvReader:
                 if "straddling object" in str(error):
                     problem = f"it has a record of more than {BLOCK_BYTES:,} bytes: is a quotation mark never closed?"
                     raise FileProblemError(problem) from None
-                if ragged is not None and "Expected" in str(
-                    error
-                ):  # of columns, in a record that is no UTF-8
+                # an error about the columns of a record that is not UTF-8
+                if ragged is not None and "Expected" in str(error):
                     raise FileProblemError(undecodable(file.path, config.encoding)) from None
                 raise
             if text.quotes % 2:

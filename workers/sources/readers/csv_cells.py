@@ -1,6 +1,6 @@
 """The cells of CSV files as typed columns, and the bad cells of a column that does not fit its type.
 
-Usually Arrow converts whole blocks. If it refuses one, every cell comes as bytes, and columns are converted in halves.
+Usually Arrow converts whole blocks. If it refuses a block, its cells come as bytes, and columns are converted in halves.
 
 >>> typed, wrong = converted(pa.array([b"1", b"x", None]), pa.int64())
 >>> typed.to_pylist(), wrong
@@ -250,7 +250,7 @@ class RaggedRows:
 
 @contextmanager
 def unprinted() -> Iterator[None]:
-    """Keep Python from printing that Arrow cannot give `RaggedRows` a record that is no text: Arrow raises an error, too."""
+    """Keep Python from printing an error in the call of `RaggedRows` with a record that is not text: Arrow raises one, too."""
     before = sys.unraisablehook
     sys.unraisablehook = lambda told: None if isinstance(told.object, RaggedRows) else before(told)
     try:

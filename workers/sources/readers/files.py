@@ -54,7 +54,7 @@ codecs.register_error("dgs.no_text", _no_text)
 
 
 class FileProblemError(Exception):
-    """A file cannot be read, or not any further. The text says why and what to do."""
+    """A file cannot be read, or not to its end. The text says why and what to do."""
 
 
 def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
@@ -97,8 +97,8 @@ class TextFile(io.RawIOBase):
     """A text file as UTF-8 without a byte order mark: unpacked by its name, decoded from its encoding.
 
     Bytes that are not text in the encoding come as bytes that are not UTF-8, so that their rows can be named.
-    `quotes` counts the quotation marks read. `read` raises FileProblemError for a file that is not text at all, and for a line of more
-    than `longest` bytes. `check_quotes` is called once if a quotation mark may have been open for long; it raises if one is.
+    `quotes` counts the quotation marks read. `read` raises FileProblemError for a file that is not text at all, and for a line of more than
+    `longest` bytes. `check_quotes` is called once if a quotation mark may never be closed; it raises if that is so.
     """
 
     def __init__(
@@ -115,9 +115,8 @@ class TextFile(io.RawIOBase):
         name = codecs.lookup(encoding).name
         self._decoder = None
         if name not in ("utf-8", "utf-8-sig"):
-            strict = name.startswith(
-                ("utf-16", "utf-32")
-            )  # after a wrong byte, all following text would be wrong
+            # after a wrong byte, all following text would be wrong
+            strict = name.startswith(("utf-16", "utf-32"))
             self._decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "dgs.no_text")
         self._path, self._encoding = path, encoding
         self._at_start, self._is_over = True, False
@@ -125,7 +124,7 @@ class TextFile(io.RawIOBase):
         self.quotes = self.passed = self._in_line = self._in_record = 0
 
     def readable(self) -> bool:
-        """Return True: it can be read."""
+        """Return True, since pyarrow asks."""
         return True
 
     def read(self, size: int = -1) -> bytes:
@@ -203,7 +202,7 @@ class TextFile(io.RawIOBase):
             yield [bytes(rest) if size <= longest else None]
 
     def close(self) -> None:
-        """Close the file, once it is not being read: Arrow reads ahead in a thread, which may not outlive the interpreter."""
+        """Close the file, after a read under way: Arrow reads ahead in a thread, which must not outlive the interpreter."""
         with self._reading:
             self._file.close()
             super().close()

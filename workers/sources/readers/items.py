@@ -47,7 +47,7 @@ class ItemsReader:
         self._needed_from = row
 
     def rows(self) -> Iterator[RawRows | Arrivals]:
-        """Yield single events, collected to batches, and whole batches. Raises MalformedRowError for any other item."""
+        """Yield single events, collected into batches, and whole batches. Raises MalformedRowError for any other item."""
         waiting: list[Any] = []
         for item in self._items:
             if isinstance(item, tuple) and not isinstance(item, EventBatch):
@@ -90,16 +90,15 @@ class ItemsReader:
             raise self._malformed(0, f"the columns of {self._where} differ in length: {lengths}")
         count = next(iter(lengths.values()), 0)
         skipped = self._skipped(count)
-        if (
-            skipped or count <= self._batch_rows
-        ):  # rows that lie in several chunks come together as they are cut
+        # cutting joins rows of several chunks
+        if skipped or count <= self._batch_rows:
             named = {name: columns.cut(column, skipped, count) for name, column in named.items()}
         if skipped < count or not skipped:
             yield RawRows(self._row, count - skipped, named, self._where)
             self._row += count - skipped
 
     def _check_lengths(self, batch: EventBatch) -> None:
-        """Raise MalformedRowError unless a batch has as many payloads and codes as times: machine code would read what is behind them."""
+        """Raise MalformedRowError unless a batch has as many payloads and codes as times: machine code would read beyond their ends."""
         parts = (("times", batch.ts), ("payloads", batch.payload), ("codes", batch.codes))
         for count, what in ((count, what) for what, one in parts for count in _lengths(one)):
             if count != len(batch):
@@ -115,7 +114,8 @@ class ItemsReader:
         return skipped
 
     def _columns(self, item: Any) -> dict[str, Any]:
-        from dgs.frames.tables import is_table, of_table  # here, because runs over files need none of it
+        # imported here, since runs over files do not need it
+        from dgs.frames.tables import is_table, of_table
 
         if is_table(item):
             return of_table(item)
@@ -222,4 +222,4 @@ def _lengths(column: Column) -> Iterator[int]:
         for part in column.values():
             yield from _lengths(part)
     elif column is not None:
-        yield len(column) if hasattr(column, "__len__") else 1  # such as a number: it is no column
+        yield len(column) if hasattr(column, "__len__") else 1  # not a column, such as a number

@@ -97,9 +97,9 @@ _SCAN = json.JSONDecoder(parse_float=_number, parse_constant=_no_number).scan_on
 
 
 def _flat(told: str) -> Line | None:
-    """Return the object of a line that Python's C code can read alone: a flat one that has no field twice. None if it may be another.
+    """Return the object of a line that Python's C code can parse alone: a flat object without repeated fields. None if it may not be one.
 
-    Every colon behind a name follows its quote, so there are as many of these as names, or more.
+    Every name is followed by a quote and a colon, so such pairs are at least as many as the names.
 
     >>> _flat('{"a": 1, "b": "x"}'), _flat('{"a": 1, "a": 2}'), _flat('{"a" :1, "a": 2}'), _flat('{"a": {}}')
     ({'a': 1, 'b': 'x'}, None, None, None)
@@ -115,9 +115,9 @@ def _flat(told: str) -> Line | None:
 
 
 def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
-    """Return the objects of lines that one call reads: all flat, and without a field twice. None if one may be another, or wrong.
+    """Return the objects of lines, parsed by one call: flat objects without repeated fields. None if a line may not be one.
 
-    No text goes over the end of a line, so a line with one brace at each end is one object: its last brace closes the first.
+    No text spans lines, so a line with one brace at each end is one object: its last brace closes the first.
 
     >>> parsed_together([b'{"a": 1}', b'{"a": 2}'])
     [{'a': 1}, {'a': 2}]
@@ -149,7 +149,7 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
 
 
 _INFINITE = frozenset((math.inf, -math.inf))
-"""What Python reads of a number that no float holds."""
+"""The value that Python reads for a number beyond the range of floats."""
 
 
 def _is_deep(line: Line) -> bool:
@@ -199,7 +199,7 @@ class JsonlReader:
         yield from self._flushed(path)
 
     def _take(self, lines: Sequence[bytes | None], number: int, path: Path) -> Iterator[RawRows | Arrivals]:
-        """Put the lines behind line `number` into the block; yield what is full, and what cannot be read."""
+        """Put the lines after line `number` into the block; yield full blocks, and placeholders for unreadable lines."""
         found = None if self._may_have_beats(lines) else parsed_together(lines)
         if found is not None:
             self._block.add(found, number + 1, sum(map(len, cast("Sequence[bytes]", lines))))
@@ -233,7 +233,7 @@ class JsonlReader:
         except LineProblemError as error:
             problem = str(error)
         except UnicodeDecodeError as error:
-            skips = self._mapping.skips  # searching the whole file is for one error, not for many
+            skips = self._mapping.skips  # the whole file is searched for a single error, not for many
             problem = wrong_byte(error, self._encoding) if skips else undecodable(path, self._encoding)
         else:
             if self._heartbeats and line.get("kind") == HEARTBEAT:
@@ -287,7 +287,7 @@ class _Block:
         return len(self.lines) + len(self.beats)
 
     def add(self, lines: Sequence[Line], number: int, size: int) -> None:
-        """Add lines from `number` on, of so many bytes."""
+        """Add lines from `number` on, of `size` bytes in all."""
         self.lines += lines
         self.numbers += range(number, number + len(lines))
         self.size += size

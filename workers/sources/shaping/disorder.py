@@ -2,7 +2,7 @@
 
 All three policies rest on one number, the *floor*: the least timestamp that may still come. It is the latest timestamp so
 far minus the allowed delay (0, or the duration of `sort_within`), or one above the latest heartbeat if that is greater. An event
-below the floor is disorder. The floor never sinks, so dropped events do not move it.
+below the floor is disorder. The floor never falls, so dropped events do not move it.
 
 >>> from dgs.workers.sources.rows import NO_BEATS
 >>> floors(np.array([5, 9, 7]), NO_BEATS, delay=3, floor=0)       # before each event, and after the last

@@ -197,7 +197,7 @@ class Mapping:
         return some_tag(self._config, self._program)
 
     def refused(self, row: int, problem: str, given: Any, place: Place, field: str = "") -> Arrivals:
-        """Return the event that stands for a row that cannot be read; raise MalformedRowError unless such rows are skipped.
+        """Return the placeholder event for an unreadable row; raise MalformedRowError unless such rows are skipped.
 
         `given`: the readable part of the row. `field`: the column at fault.
         """
@@ -309,7 +309,7 @@ def each_arrival(
 
 
 def _readable(mapping: Mapping, rows: RawRows) -> Generator[Arrivals]:
-    """Yield the rows as events. If a row is malformed, halve the rows until it is alone: `on_error: skip` keeps the others."""
+    """Yield the rows as events. If a row is malformed, halve the rows until it is alone, so that `on_error: skip` keeps the others."""
     try:
         arrivals = mapping.arrivals(rows)
     except MalformedRowError as error:

@@ -200,7 +200,7 @@ def _parsed(texts: Any) -> Any:
 
 
 def _beyond(texts: Any) -> str:
-    """Return what else is wrong with a time, if it is one: nanoseconds end in the year 2262."""
+    """Return a remark on times beyond the range of nanoseconds, which ends in the year 2262."""
     try:
         pc.if_else(pc.match_substring_regex(texts, _ZONE), "1970-01-01", texts).cast(pa.timestamp("s"))
     except pa.ArrowInvalid:
@@ -237,6 +237,6 @@ def _scaled(values: Int64s, source: int, target: int) -> Int64s:
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
-    except (OverflowError, ValueError, KeyError):  # a value of Arrow that Python does not hold
+    except (OverflowError, ValueError, KeyError):  # an Arrow value that Python cannot represent
         return "a value that Python does not hold"
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
