@@ -107,7 +107,7 @@ class _Rates:
         self._share(max(rest, 0.0), places)
 
     def _is_of(self, place: tuple[str, Tag | None], kind: str) -> bool:
-        """Return whether a place is for tags of a kind: a tag of it, or all others of a stream that only it has more of."""
+        """Return whether a place is for tags of a kind: for one of its tags, or for all other tags of a stream if only this kind has others."""
         name, tag = place
         if tag is not None:
             return tag.kind == kind

@@ -1,7 +1,8 @@
-"""The decision to move a run to another plan, from the events that it counts: no clock and no planning in here.
+"""The decision to move a run to another plan, from the events that it counts. There is no clock and no planning here.
 
 Counts of the last `after` seconds give rates. A caller compares plans at these rates now and then, and says by how much the best
-one is predicted to be faster. A move is due once that has been at least `gain` for all of `after`, and a minute after the last one.
+one is predicted to be faster. A move is due once the prediction has been at least `gain` for `after` seconds, and not within a minute of
+the last move.
 
 >>> moving = Moving(after=2.0, gain=1.3)
 >>> count = {("clicks", Tag("view")): 500.0}
@@ -28,7 +29,7 @@ LARGEST_SHARE = 0.02
 """The largest share of the time in which plans are compared, since that slows down a run in the same process."""
 
 Counts = Mapping[tuple[str, Tag | None], float]
-"""Events by implementation stream and tag; None: all tags of the stream that are too many to be told apart."""
+"""Events by implementation stream and tag; None: the tags of the stream that are not counted separately."""
 
 
 class SlidingCounts:
@@ -53,7 +54,7 @@ class SlidingCounts:
 
     @property
     def seconds(self) -> float:
-        """The time of the counted events: at least `span` once there have been calls for so long."""
+        """The time of the counted events: at least `span` once calls cover so much time."""
         return self._parts[-1][0] - self._parts[0][0] if self._parts else 0.0
 
     def rates(self) -> dict[tuple[str, Tag | None], float]:
@@ -78,7 +79,7 @@ class Moving:
         self._is_said = False
 
     def begin(self) -> None:
-        """Start anew: the plan is another one, or the run goes back to a checkpoint."""
+        """Start anew: the plan has changed, or the run goes back to a checkpoint."""
         self._counts = SlidingCounts(self._after)
         self._since, self._is_said = None, False
 
@@ -102,8 +103,8 @@ class Moving:
     def compared(self, now: float, gain: float, *, took: float = 0.0) -> bool:
         """Return whether the run should move to the best plan now, which is predicted to be `gain` times as fast.
 
-        `took`: the seconds of the comparison. After the first one with enough gain the next is soon, and may decide.
-        True comes once, until the gain has been too small or there is another plan.
+        `took`: the seconds of the comparison. After the first comparison with enough gain the next one follows soon, and may decide.
+        Returns True once, until the gain has been too small or the plan changes.
         """
         self._next_comparison = now + took / LARGEST_SHARE
         if gain < self._gain:

@@ -30,7 +30,7 @@ LEAST_SHARE = 1e-6
 """The least share of a leaf, so that leaves that wait for events are not all with those that have them."""
 
 SYNCHRONISATION = 2000.0
-"""Number of events in a batch that cost as much to send as the messages of one synchronisation: 0.1 ms."""
+"""The number of events that take as long to send, in a batch, as the messages of one synchronisation: 0.1 ms."""
 
 
 def placed(plan: Plan, topology: Topology) -> Plan:
@@ -68,9 +68,9 @@ def assign_hosts(
 ) -> dict[str, int]:
     """Return the host process (0 to hosts - 1) of every node: leaves balanced by `rates`, by node id and stream.
 
-    Of several balanced placements it is the one with the least traffic between hosts: neighbours in the tree stay together, or
-    leaves that share streams. A node with children goes with the heaviest of them. Without rates, all leaves count the same.
-    The first hosts are used: one worker is on host 0.
+    Of several balanced placements it is the one with the least traffic between hosts: neighbours in the tree stay together, or leaves that
+    share streams do. A node with children goes with the heaviest of them. Without rates, all leaves count the same. The first hosts are
+    used: one worker is on host 0.
     """
     known = rates or {}
     own = {node: sum(streams.values()) for node, streams in known.items()}
@@ -146,7 +146,7 @@ def crossing(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[st
 
 
 def events_between(home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the events per second that another host reads than the one that owns them. `rates`: by node id and stream."""
+    """Return the events per second that are read on another host than their owner's. `rates`: by node id and stream."""
     owned: dict[str, dict[int, float]] = {}
     for node, streams in rates.items():
         for stream, rate in streams.items():

@@ -170,7 +170,7 @@ def renumbered(root: PlanNode) -> PlanNode:
 
 
 def is_accumulating(node: PlanNode, kinds: Collection[str]) -> bool:
-    """Return whether a subtree has only these kinds, which accumulate. Then it answers with partial states."""
+    """Return whether a subtree has only tags of `kinds`, which accumulate. Then it answers with partial states."""
     if not kinds:
         return False
     owned = [tags for one in node.walk() for _, tags in one.tags]

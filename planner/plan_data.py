@@ -67,7 +67,7 @@ def to_data(plan: Plan, program: Program | None = None, *, streams: Sequence[str
 
 
 def _defaults(program: Program | None) -> tuple[str | None, str | None]:
-    """Return the state type and the fork that may be left out; None if they may not."""
+    """Return the state type and the fork that the plan may leave out, None for each that it must name."""
     if program is None:
         return None, None
     types, forks = program.states(), program.fork_joins()

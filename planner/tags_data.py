@@ -53,7 +53,7 @@ def tags_to_data(tags: TagSet, program: Program | None = None) -> Any:
 
 
 def tags_from_data(data: Any, program: Program, carried: TagSet | None = None) -> TagSet:
-    """Return the tag set that data describes; if `carried` is given, a whole kind means the part of it that the stream carries.
+    """Return the tag set that data describes. If `carried` is given, a whole kind means the part of it that the stream carries.
 
     Raises TagDataError with the item.
     """

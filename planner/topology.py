@@ -90,7 +90,7 @@ Owner = TypeVar("Owner", bound=Hashable)
 NodeRates = dict[str, dict[str, float]]
 """Events per second by node id and stream, without streams of rate 0."""
 KindRates = dict[tuple[str, str, str | None], float]
-"""Events per second by node id, stream and kind, without kinds of rate 0; the kind None stands for kinds that are not known."""
+"""Events per second by node id, stream and kind, without kinds of rate 0; None is for unknown kinds."""
 
 
 def node_rates(plan: Plan, streams: Iterable[Stream]) -> NodeRates:
@@ -143,7 +143,7 @@ def subtree_totals(plan: Plan, own: Mapping[str, float]) -> dict[str, float]:
 
 
 def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> dict[Owner, float]:
-    """Return the rates of owners of disjoint tag sets, known rates and parts of `other_rate`; owners without a rate are left out."""
+    """Return the rate of each owner of disjoint tag sets: known rates, and a part of `other_rate`. Owners without a rate are left out."""
     found: dict[Owner, float] = {}
     if len(owners) == 1 and next(iter(owners.values())) == stream.tags:
         total = sum(stream.rates.values()) + stream.other_rate

@@ -1,8 +1,8 @@
 """Validity of a plan for a program and its streams, checked for every plan before anything runs (Definition 3.2).
 
 Structure and coverage: a plan is a tree of uniquely named workers that owns every implementation tag exactly once. V1: each worker's
-state type fits its tags, and forks and joins of the right types exist along its fork tree. V2: workers side by side own independent
-and disjoint implementation tags. All violations are reported, not only the first.
+state type fits its tags, and forks and joins of the right types exist along its fork tree. V2: workers of which neither is above the other
+own independent and disjoint implementation tags. All violations are reported, not only the first.
 
 Subtrees are compared before nodes: if the union of many workers is independent of the union of many others, none of their pairs is
 compared. So a valid plan of n workers costs about n comparisons of sets, not n squared.
@@ -36,7 +36,7 @@ from dgs.planner.plan import ForkStep, Plan, PlanNode
 from dgs.planner.topology import Topology
 
 SHOWN = 50
-"""Most violations that a listing spells out."""
+"""The most violations that a listing spells out."""
 
 RuleName = Literal["V1", "V2", "coverage", "structure"]
 
@@ -69,7 +69,7 @@ def listing(violations: Sequence[Violation]) -> str:
 
 
 LIMIT = 1000
-"""Most violations found before the search stops."""
+"""The number of violations at which the search stops."""
 
 
 def structure_violations(plan: Plan) -> list[Violation]:
@@ -204,7 +204,7 @@ def _clashes(above: PlanNode, left: _Group, right: _Group, dependence: Dependenc
 
 
 def _overlap(left: ImplTagSet, right: ImplTagSet) -> bool:
-    """Return whether the two share an implementation tag; only common streams are compared."""
+    """Return whether two sets share an implementation tag; only common streams are compared."""
     few, many = sorted((dict(left.streams), dict(right.streams)), key=len)
     return any(stream in many and not tags.isdisjoint(many[stream]) for stream, tags in few.items())
 

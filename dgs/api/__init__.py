@@ -2,7 +2,7 @@
 
 - `preparing`: a request, then a prepared job, then a launch. `beginning`, `resuming`: whether a run begins or goes on.
 - `running`: executes a launch on one of the `runtimes`. `verifying`, `reports`, `outcome`, `state_files`: its results.
-- `known_runs`: finds runs by their directories. `steering`: stops and moves them. `predicting`: their speed on more hosts.
+- `known_runs`: finds runs by their directories. `steering`: stops and moves runs. `predicting`: the speed of a job on more hosts.
 
 >>> from dgs import Program
 >>> class Total(Program):
@@ -60,18 +60,18 @@ def run(
     """Run a plan file, or a program or a flow over streams from Python; return its outputs, report, plan and final state.
 
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
-    For a flow: the elements of each stream, `(ts, value)`. A stream may also be a data frame: `dgs.stream(frame, ...)` says which of
-    its columns are what; a list of such streams has their `id`s.
-    With a plan file, the data of its `memory` sources. `runtime`, `optimizer`: a name, or a section of the plan file.
+    For a flow: the elements of each stream, `(ts, value)`. A stream may also be a data frame: `dgs.stream(frame, ...)` says what its
+    columns are, and a list of such streams uses their `id`s. With a plan file: the data of its `memory` sources. `runtime`, `optimizer`: a
+    name, or a section of the plan file.
     `plan`: a plan to use instead of making one. `compile`: as under `runtime`. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
     `max_events`: take only the first events, in the total order. `verify`: compare with the sequential program
     (`tolerance` for floats). `run_dir`: the run directory; by default `.dgs/runs/<id>` beside a plan file, and none for a
     program over streams from Python.
 
-    `resume`, `fresh`: if the plan file has an unfinished run, go on with it, or start anew. `accept_code_change`: as in `resume`.
+    `resume`, `fresh`: if the plan file has an unfinished run, resume it, or start anew. `accept_code_change`: as in `resume`.
 
-    Ctrl-C, SIGTERM and `dgs.stop` end a run with a directory at a checkpoint: see `resume`. After a signal this function
-    raises what the signal normally does (KeyboardInterrupt).
+    Ctrl-C, SIGTERM and `dgs.stop` end a run with a directory at a checkpoint: see `resume`. After a signal this function raises what the
+    signal normally raises (KeyboardInterrupt).
 
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
@@ -112,10 +112,10 @@ def resume(
     """Resume a run that was stopped, failed or was killed, from its newest good checkpoint, under any plan and runtime.
 
     `run`: its directory, or a plan file for its newest run. `program`, `streams`: the program or flow and its streams, as for `run`,
-    if it was started from Python with them. The result has only outputs made from now on; the sinks have all.
+    if it was started from Python with them. The result has only outputs made from now on; the sinks have all outputs.
     `accept_duplicates`: resume even if the record of committed outputs is lost. `accept_code_change`: resume even if the program's
-    code has changed and its `version` has not. `from_table`: its directory of checkpoints is lost, and made again from its table
-    of checkpoints. `verify`: compare all committed files with the sequential program.
+    code has changed and its `version` has not. `from_table`: the directory of checkpoints is lost: restore it from the run's table of
+    checkpoints. `verify`: compare all committed files with the sequential program.
 
     Raises any DgsError; CheckpointBusyError if the run is alive, CodeChangedError or CheckpointRefusedError if it cannot be resumed.
     """
@@ -189,7 +189,7 @@ def _requested(
     streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None,
     given: Mapping[str, Given],
 ) -> tuple[Request, Mapping[str, Any] | Iterable[Any] | None]:
-    """Return what is to be run, and the streams as the program takes them."""
+    """Return the job to run, and the streams in the form that the program takes."""
     from dgs.api import preparing
     from dgs.job.python_streams import of_python
 
@@ -223,7 +223,7 @@ def _resumed(
 
 
 def _executed(launch: Launch) -> Run:
-    """Run a launch. If a signal stops it, say how to go on, and raise what the signal normally does."""
+    """Run a launch. If a signal stops it, say how to resume, and raise what the signal normally raises."""
     from dgs.api.running import execute
     from dgs.notebook import caller_in_a_cell
 
@@ -259,7 +259,7 @@ def overrides(
 ) -> dict[str, Given]:
     """Return the values given from Python by their paths in the plan file, except a plan that is a tree.
 
-    Raises PlanFileError for a file without a `plan:` section, and UsageError for what is no such value.
+    Raises PlanFileError for a file without a `plan:` section, and UsageError for anything else.
     """
     from dgs.job.document import read_plan_section
     from dgs.job.settings import Given

@@ -22,7 +22,7 @@ from dgs.job.run_directory import ABOUT, RunDirectory
 
 
 def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
-    """Return the run to resume, even if the one in `run_dir` has committed nothing; None if a new run is to begin.
+    """Return the run to resume, also one in `run_dir` that has committed nothing; None if a new run begins.
 
     Raises UnfinishedRunError if there is an unfinished run, or one without a commit in `run_dir`, and neither `resume` nor `fresh` is
     given, CheckpointBusyError if the run to resume is alive or another live run writes to the same places, UsageError if both are given.
@@ -50,8 +50,8 @@ def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) 
 def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool = False) -> KnownRun | None:
     """Return the run of a plan file that could be resumed, None if there is none.
 
-    It is the one in `run_dir`, if there is one, else the newest run. Raises CheckpointBusyError if it is alive, unless it is not
-    wanted (`is_wanted`) and a new run could run beside it.
+    It is the run in `run_dir`, if there is one, else the newest run. Raises CheckpointBusyError if it is alive, unless it is not wanted
+    (`is_wanted`) and a new run could run beside it.
     """
     run: KnownRun | None = None
     if run_dir is not None and (run_dir / ABOUT).is_file():
@@ -64,9 +64,8 @@ def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool
     has_progress = is_unfinished(checkpoints)
     if is_wanted or has_progress or (run.is_alive and _shares(run, request)):
         run.check_not_alive()
-    has_begun = not run.is_done and holds_checkpoints(
-        checkpoints
-    )  # its outputs in a database may be there already
+    # it may already have outputs in a database
+    has_begun = not run.is_done and holds_checkpoints(checkpoints)
     return run if has_progress or (is_wanted and has_begun) else None
 
 
@@ -86,10 +85,10 @@ def _run_in(run_dir: Path, request: Request) -> KnownRun | None:
 
 
 def _shares(run: KnownRun, request: Request) -> bool:
-    """Return whether a run writes to a place that this one would write to."""
+    """Return whether a run writes to a place that the new one would write to."""
     try:
         other = requested_again(run, {})
-    except DgsError:  # its plan file cannot be read; locks keep two writers apart
+    except DgsError:  # its plan file cannot be read; locks still keep two writers apart
         return False
     return bool(_written_by(other) & _written_by(request))
 
@@ -161,10 +160,11 @@ def _empty(place: Path) -> None:
 
 
 def _refusal(request: Request, run: str, progress: str, run_dir: Path | None = None) -> UnfinishedRunError:
-    """Return the refusal of a new run beside an unfinished one. `run_dir`: where that is, if the new one was to be there."""
+    """Return the refusal of a new run beside an unfinished one. `run_dir`: the directory of that run, if the new one was to use it."""
     if request.is_from_file:
         command = shlex.join(["dgs", "run", _shown(request.plan_file)])
-        resume, fresh = f"{command} --resume", f"{command} --fresh"  # which makes a run directory of its own
+        # the new run makes a run directory of its own
+        resume, fresh = f"{command} --resume", f"{command} --fresh"
         if run_dir is not None:
             resume = shlex.join(["dgs", "resume", _shown(run_dir)])
     else:

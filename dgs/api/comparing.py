@@ -1,4 +1,4 @@
-"""Rates that a run has counted: to compare its plan with the best one while it goes on, and to plan by its report afterwards."""
+"""Rates that a run has counted, to compare its plan with the best one while it runs, and to plan by its report afterwards."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from dgs.planner.topology import Stream, Topology
 
 READ_ONCE = frozenset(["socket", "custom", "spark"])
-"""Kinds of sources that a run may have open alone, so that nothing is tried on their events while it goes on."""
+"""Kinds of sources that only one reader may have open: nothing is tried on their events during a run."""
 
 UNSEEN = 0.01
-"""The share of events with new keys, where any key may come: their tags should not be above all others as if they were rare."""
+"""The share of events with new keys if any key may come: their tags should not go to the root as if they were rare."""
 
 
 LEAST_EVENTS = 10_000
-"""The events of a run that says what they cost: in shorter ones starting takes longer."""
+"""The least events of a run from which costs are taken: in shorter runs starting dominates."""
 
 ROUNDING = 0.01
-"""The part by which the events of a stream and those of its tags may differ, since counts are rounded."""
+"""The relative difference allowed between a stream's events and the sum over its tags, since counts are rounded."""
 
 
 def compared(prepared: Prepared, costs: Costs, home: Mapping[str, int], rates: Counts) -> Comparison:
@@ -55,7 +55,7 @@ def compared(prepared: Prepared, costs: Costs, home: Mapping[str, int], rates: C
 
 
 def costs_while_running(prepared: Prepared) -> Costs:
-    """Return the costs of the job: those its plan was made with, else those of a trial beside the run, or typical ones."""
+    """Return the costs of the job: those with which its plan was made, else those of a trial beside the run, or typical ones."""
     if prepared.costs is not None:
         return prepared.costs.costs
     if any(stream.source.kind in READ_ONCE for stream in prepared.config.streams):
@@ -90,7 +90,7 @@ def at_rates(topology: Topology, rates: Counts) -> Topology:
 
 
 class PastRun:
-    """The report of an earlier run of a job: the rates of its tags, and what its events have cost. Raises UsageError if it is none."""
+    """The report of an earlier run of a job: the rates of its tags, and the costs of its events. Raises UsageError if the file is no such report."""
 
     def __init__(self, place: Path) -> None:
         self._place = place / RESULTS if place.is_dir() else place
@@ -117,7 +117,10 @@ class PastRun:
         return at_rates(prepared.topology, counts)
 
     def costs(self, prepared: Prepared, tried: KnownCosts) -> KnownCosts:
-        """Return the costs of a trial, corrected by the seconds of the run. Short runs, and such with a plan that this job cannot have, say nothing."""
+        """Return the costs of a trial, corrected by the seconds of the run.
+
+        Short runs, and runs with a plan that this job cannot have, correct nothing.
+        """
         workers = [one for one in self._report.get("per_worker", {}).values() if isinstance(one, dict)]
         sinks = self._report.get("sinks", {}).values()
         if sum(one["events"] for one in self._streams.values()) < LEAST_EVENTS:
@@ -154,7 +157,7 @@ class PastRun:
                 )
 
     def _counted(self, stream: Stream, of: Mapping[str, Any]) -> Iterator[tuple[Tag | None, float]]:
-        """Yield the events of each tag of a stream; as they are in the sample if the run has not counted them by tag."""
+        """Yield the number of events of each tag of a stream, in the proportions of the sample if the run has not counted by tag."""
         events, tags = float(of["events"]), of.get("tags")
         if not isinstance(tags, dict):
             total = sum(stream.rates.values()) + stream.other_rate

@@ -1,9 +1,8 @@
-"""The costs of a job: measured by a trial in another process, kept from an earlier trial, or typical. Those of the machine are kept, too.
+"""The costs of a job: measured by a trial in another process, cached from an earlier trial, or typical. Costs of the machine are cached, too.
 
-A trial takes about a second, most of it to start. So its costs are kept in a directory of this user on this machine, under a
-digest of all that they depend on: the program with its arguments and its code, the first events, and the machine. What was measured
-while the machine was busy is measured again by the next runs, and the least of each cost counts, since other processes only make
-it dearer.
+A trial takes about a second, most of it to start. So its costs are cached in a directory of this user on this machine, under a digest of
+all that they depend on: the program with its arguments and its code, the first events, and the machine. Costs that were measured on a busy
+machine are measured again by the next runs. The least value of each cost counts, since other processes only increase it.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ if TYPE_CHECKING:
     from dgs.workers.trial.trial_process import Question
 
 VERSION = 15
-"""Raised when costs are measured in another way, so that those from before are not used."""
+"""Changes when costs are measured in another way, so that older ones are not used."""
 
 MOST_TRIALS = 5
-"""Measurements on a busy machine, until its costs are taken for what they are."""
+"""The measurements on a busy machine after which the costs are accepted."""
 
 LONGEST_KEPT = 30 * 86_400.0
-"""Seconds for which costs are kept: a machine and its libraries change."""
+"""Seconds for which costs are cached: a machine and its libraries change."""
 
 MOST_KEPT = 500
-"""Files of costs in the directory."""
+"""The most files of costs in the directory."""
 
 
 TYPICAL_ORIGIN = "typical"
@@ -74,10 +73,10 @@ def known_costs(
     *,
     is_shared: bool = False,
 ) -> KnownCosts:
-    """Return the costs of the program in `context`: kept ones, else those of a trial. Nothing that the program does stops this.
+    """Return the costs of the program in `context`: cached ones, else those of a trial. A program cannot make this fail.
 
-    `config`: how a plan file names the program, None for an object. `sinks`: the kinds of the job's sinks. `is_shared`: other
-    processes than ours read what is in memory, and send outputs to it.
+    `config`: how a plan file names the program, None for an object. `sinks`: the kinds of the job's sinks. `is_shared`: other processes
+    read the data in memory, and send outputs to this one.
     """
     from dgs.workers.sources.sampling import seconds_of_reading
     from dgs.workers.trial.trial import sentence_of
@@ -111,7 +110,7 @@ def known_costs(
 
 
 def _on_this_machine(costs: Costs) -> Costs:
-    """Return the costs of a program with those of the machine, measured unless they are kept."""
+    """Return the costs of a program with those of the machine, measured unless they are cached."""
     from dgs.workers.ray_runtime.machine_costs import SCALED, machine_costs
 
     place = _place("machine")
@@ -120,7 +119,7 @@ def _on_this_machine(costs: Costs) -> Costs:
     if kept is None or kept.is_doubtful:
         try:
             found = _keep(place, machine_costs(), kept)
-        except DgsError:  # a run that needs what is missing here fails soon, and says so
+        except DgsError:  # a run that needs what is missing here soon fails with a message
             if found is None:
                 return costs
     return replace(costs, **{name: getattr(found, name) for name in SCALED})
@@ -138,7 +137,7 @@ def _question(
     config: ProgramConfig | None,
     sinks: Sequence[str],
 ) -> Question | None:
-    """Return the question for another process, None without events. Raises whatever the user's sources and objects raise."""
+    """Return the question for the trial process, None if there are no events. Raises whatever the user's sources and objects raise."""
     from dgs.workers.ray_runtime import shipped_trial
     from dgs.workers.sources.sampling import first_events
     from dgs.workers.trial import trial_process
@@ -160,7 +159,7 @@ def _place(*subject: Any) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Costs from a file, the least of `trials` measurements. `is_doubtful`: all of them on a busy machine, and few."""
+    """Costs from a file, the least of `trials` measurements. `is_doubtful`: they are few, all on a busy machine."""
 
     costs: Costs
     trials: int
@@ -179,7 +178,7 @@ def _kept(place: Path) -> _Kept | None:
 
 
 def _keep(place: Path, costs: Costs, before: _Kept | None = None) -> Costs:
-    """Keep costs, or of each the least together with those from before; return what is kept."""
+    """Cache the least of these costs and earlier ones; return what is cached."""
     if before is not None:
         costs = costs.least(before.costs)
     trials = 1 + (before.trials if before is not None else 0)
@@ -193,7 +192,7 @@ def _keep(place: Path, costs: Costs, before: _Kept | None = None) -> Costs:
 
 
 def _is_busy() -> bool:
-    """Return whether other processes of the machine want all of its cores."""
+    """Return whether the processes of the machine want all of its cores."""
     return os.getloadavg()[0] >= (os.cpu_count() or 1)
 
 

@@ -1,7 +1,7 @@
 """Calls in scripts and notebooks: wrong arguments are refused; a traceback shows the user's own frames, and says how to go on.
 
-The frames of dgs between the user's call and an error say nothing to the user. They are folded to a note; the environment variable
-DGS_DEBUG shows them. Bugs in dgs keep their whole traceback.
+The frames of dgs between the user's call and an error are of no use to the user. A note replaces them; the environment variable DGS_DEBUG
+shows them. Bugs in dgs keep their whole traceback.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "str | os.PathLike[str]": ((str, os.PathLike), "a path"),
     "Literal['auto', 'require', 'off']": ((str,), "a text"),
 }
-"""What fits the annotation of a parameter, and its name. Other parameters are looked at by what takes them."""
+"""The types that fit a parameter's annotation, and their name. Other parameters are checked where they are used."""
 
 
 def folded(function: Function) -> Function:
     """Refuse arguments that do not fit a public function; fold the frames of dgs in errors that it raises.
 
-    The function then also raises UsageError, and SystemRefusalError for what the system says of a path.
+    The function then also raises UsageError, and SystemRefusalError for an error of the system about a path.
     """
     signature = inspect.signature(function)
 
@@ -85,7 +85,7 @@ def _check(name: str, value: Any, parameter: inspect.Parameter) -> None:
 
 
 def _is_text(path: Any) -> bool:
-    """Return whether the system can take a path."""
+    """Return whether the system accepts a path."""
     try:
         return isinstance(path, str) and b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -93,7 +93,7 @@ def _is_text(path: Any) -> bool:
 
 
 def _fold(error: DgsError) -> None:
-    """Leave the user's frames of an error and of its causes; note how many others there were."""
+    """Keep only the user's frames of an error and of its causes; note how many others there were."""
     count = 0
     one: BaseException | None = error
     seen: set[int] = set()
@@ -102,7 +102,7 @@ def _fold(error: DgsError) -> None:
         one.__traceback__, dropped = _users(one.__traceback__)
         count += dropped
         following = one.__cause__ or one.__context__
-        if isinstance(one, UserCodeError):  # its text begins with the traceback of its cause
+        if isinstance(one, UserCodeError):  # the text of the error begins with the traceback of its cause
             one.__context__, one.__cause__ = following, None
         one = following
     if count:
@@ -127,7 +127,7 @@ def _is_ours(trace: TracebackType) -> bool:
 
 
 def say_how_to_go_on(launch: Launch) -> None:
-    """Say on stderr where an interrupted run is, what it has committed, and the call that resumes it."""
+    """Print on stderr where an interrupted run is, what it has committed, and the call that resumes it."""
     from dgs.api.known_runs import KnownRun, holds_checkpoints
 
     name, directory = launch.prepared.config.name, launch.directory

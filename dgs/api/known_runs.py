@@ -58,7 +58,7 @@ class KnownRun:
 
     @property
     def was_refused(self) -> bool:
-        """Whether it ended because another run had the places that it writes to."""
+        """Whether it ended because another run held the places that it writes to."""
         return bool(self.about.get("status") == REFUSED)
 
     @property
@@ -120,7 +120,7 @@ def runs_in(base_dir: Path) -> Iterator[KnownRun]:
 
 
 def later_than_all(base_dir: Path, moment: float) -> float:
-    """Return `moment`, or a later one if a run beside the plan file began later: clocks may stand still or go back."""
+    """Return `moment`, or a later time if a run beside the plan file began later: clocks may stand still or go back."""
     newest = next(runs_in(base_dir), None)
     return moment if newest is None else max(moment, math.nextafter(newest.about.get("started", 0), math.inf))
 
@@ -152,7 +152,7 @@ def run_at(target: str | os.PathLike[str]) -> KnownRun:
 
 
 def _written_by_a_run(run: KnownRun) -> KnownRun:
-    """Return a run. Raises CorruptFileError if its `run.json` is of something else, or cannot be read."""
+    """Return a run. Raises CorruptFileError if its `run.json` is not that of a run, or cannot be read."""
     if "started" not in run.about:
         problem = "it has changed since the run wrote it, or no run did"
         raise CorruptFileError(path=run.directory.path / ABOUT, problem=problem)
@@ -160,7 +160,7 @@ def _written_by_a_run(run: KnownRun) -> KnownRun:
 
 
 def run_named(target: str | None, here: Path) -> KnownRun:
-    """Return the run with an id, in a directory or of a plan file; None is the newest run of the plan files in `here`.
+    """Return the run with an id, in a directory or of a plan file; for None the newest run of the plan files in `here`.
 
     Raises NoSuchRunError, which names the nearest run, and CorruptFileError.
     """
@@ -255,17 +255,17 @@ MADE = (
     "run.json", "plan.yaml", "plans.ndjson", "results.json", "lock", "story.jsonl", "traceback.txt", "ray.log", "report.html",
     "figures*.ndjson*", "run.log*", "unprinted.jsonl*", "dead-letter*", "*.draft", "*.partial", "control", "logs", "spark",
 )  # fmt: skip
-"""The names in the directory of a run, beside those of DIRECTORIES. What is in the last three directories comes from outside."""
+"""The names in the directory of a run, beside those of DIRECTORIES. Other programs fill the last three directories."""
 
 DIRECTORIES = {
     "outputs": ("part-*", "_part-*", "dead-letter*", ".dgs-*", "*.partial"),
     "checkpoints": ("state-*.dgs*", "record-*.dgs*", "lock"),
 }
-"""The names in other directories that runs make."""
+"""The names in the other directories that runs make."""
 
 
 def strangers(directory: Path) -> list[str]:
-    """Return what no run has made in the directory of a run, relative to it: it belongs to somebody. Raises OSError.
+    """Return the files in the directory of a run that no run has made, relative to it: they belong to somebody. Raises OSError.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())

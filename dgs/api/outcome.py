@@ -30,7 +30,7 @@ class Run(Typed[OwnState, OwnOutput]):
 
     `report`: the content of results.json. `plan`: the plan that was run. `state`: the final state of the program. `run_dir`: the
     directory of the run (None if nothing was written). `differences`: the first differences to the sequential program.
-    `dead_letters`: the events that `on_error: skip` left out. `batches` is iterated over whenever the outputs are asked for.
+    `dead_letters`: the events that `on_error: skip` left out. `batches` is iterated over each time the outputs are asked for.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Run(Typed[OwnState, OwnOutput]):
         self.run_dir = run_dir
         self.differences = list(differences)
         self.dead_letters = list(dead_letters)
-        self._batches = batches  # perhaps in a file, and as many as do not fit into memory
+        self._batches = batches  # perhaps in a file, and more than fit into memory
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy is made of: with the outputs, wherever they are."""
+        """Return the data for a copy, with all outputs in memory."""
         return {**self.__dict__, "_batches": list(self._batches)}
 
     @property
@@ -81,7 +81,7 @@ class Run(Typed[OwnState, OwnOutput]):
         return self.outputs.to_polars()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the outputs to any library that reads Arrow: `pl.DataFrame(run)`, `duckdb.sql("from run")`."""
+        """Pass the outputs to any library that reads Arrow: `pl.DataFrame(run)`, `duckdb.sql("from run")`."""
         return self.outputs.__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[OwnOutput]:
@@ -100,7 +100,8 @@ class Run(Typed[OwnState, OwnOutput]):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the summary, the plan as a tree, the first outputs, a link to the report."""
-        from dgs.notebook import plan_html  # here, because programs that only read states need no planner
+        # imported here, because programs that only read states need no planner
+        from dgs.notebook import plan_html
 
         report = None if self.run_dir is None else self.run_dir / "report.html"
         parts = [
@@ -143,7 +144,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _size(number: float) -> str:
-    """Return a number of bytes as people write it.
+    """Return a number of bytes as text.
 
     >>> _size(999), _size(1_234_567)
     ('999 B', '1.23 MB')

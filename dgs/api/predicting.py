@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dgs.planner.prediction.costs import Costs
 
 WORTH = 1.1
-"""More hosts are worth it if they make a job at least this many times as fast."""
+"""More hosts are worth it if they multiply the speed of a job by at least this factor."""
 
 MOST_SIMULATED = 64
 """The most hosts of a run in virtual time."""
@@ -36,7 +36,7 @@ MOST_SIMULATED = 64
 class OnHosts:
     """The prediction for a job on a number of hosts, each with its own core. `workers`: the number in its plan there.
 
-    `simulated`: what the same plan does in virtual time, None if that was not asked for.
+    `simulated`: the figures of the same plan in virtual time, None if they were not asked for.
     """
 
     hosts: int
@@ -52,7 +52,7 @@ class OnHosts:
 
 
 def costs_of(prepared: Prepared) -> KnownCosts:
-    """Return what the job costs: those by which its plan was chosen, if they were measured."""
+    """Return the costs of the job: those by which its plan was chosen, if they were measured."""
     known = prepared.costs
     if known is not None and (prepared.topology.hosts > 1 or known.origin != TYPICAL_ORIGIN):
         return known
@@ -99,7 +99,7 @@ def _rate(text: Any) -> float:
 
 
 def at_given_rates(prepared: Prepared, text: str) -> Prepared:
-    """Return a job at other rates: by name, of a file of them, or those of an earlier run, by whose report costs are corrected, too.
+    """Return a job at other rates: by name, from a file, or from the report of an earlier run, which also corrects its costs.
 
     Raises UsageError, PlanFileError, UnknownRateError, ContradictoryRatesError.
     """
@@ -120,9 +120,9 @@ def predicted(prepared: Prepared, costs: Costs) -> Prediction:
 def predictions(
     prepared: Prepared, hosts: Sequence[int], costs: Costs, *, simulates: bool = False
 ) -> list[OnHosts]:
-    """Return one prediction per number of hosts. A plan written by hand is kept; else each number gets its cheapest plan.
+    """Return one prediction per number of hosts. A plan written by hand is kept; otherwise each number gets its cheapest plan.
 
-    `simulates`: also run each plan in virtual time. Raises UsageError for too many hosts then.
+    `simulates`: also run each plan in virtual time. That raises UsageError for too many hosts.
     """
     if simulates and max(hosts) > MOST_SIMULATED:
         message = f"--simulate runs every worker of a plan, for up to {MOST_SIMULATED} hosts: --hosts {max(hosts)} is predicted only without it"
@@ -152,7 +152,7 @@ def drawn(found: Sequence[OnHosts], name: str) -> str:
 
 
 def stops_scaling(found: Sequence[OnHosts]) -> OnHosts | None:
-    """Return the first prediction that no larger number of hosts improves by WORTH. None if each is improved."""
+    """Return the first prediction that no larger number of hosts improves by WORTH, None if there is none."""
     for i, one in enumerate(found[:-1]):
         best = max(later.prediction.throughput for later in found[i + 1 :])
         if best < WORTH * one.prediction.throughput:

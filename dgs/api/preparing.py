@@ -1,4 +1,4 @@
-"""Preparing a run, from a plan file or a program with streams to a launch: everything is loaded and checked, nothing started.
+"""Preparing a run, from a plan file or a program with streams to a launch: everything is loaded and checked, nothing is started.
 
 A plan file becomes a `Request` (read and validated), then `Prepared` (program loaded, plan made), and with directory and options a `Launch`.
 """
@@ -78,7 +78,7 @@ class Prepared:
     """A request with its program loaded and its plan made and checked.
 
     `until`: the key at which `max_events` cuts the streams. `is_made`: the plan was made here, and not written by hand.
-    `costs`: those by which it was chosen among others, if it was.
+    `costs`: those by which it was chosen, if several plans were compared.
     """
 
     request: Request
@@ -207,7 +207,7 @@ class Launch:
 
 
 def _nowhere() -> Path:
-    """Return where Spark has its files if a run leaves no directory: made only if it is needed, for this user alone."""
+    """Return the place of Spark's files if a run leaves no directory: made only if needed, for this user alone."""
     return Path(tempfile.gettempdir()) / f"dgs-{os.geteuid()}"
 
 
@@ -277,7 +277,7 @@ def load(request: Request) -> Program:
     program = request.program or load_program(request.settings.config.program, request.base_dir)
     check_declarations(program)
     program.hold_at_most(request.settings.config.runtime.buffer_bytes)
-    _ = program.dependence  # this checks a functional dependence for symmetry, before planning
+    _ = program.dependence  # checks a functional dependence for symmetry, before planning
     return program
 
 
@@ -294,7 +294,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     if any(sink.kind in CONNECTED for sink in config.sinks):
         from dgs.workers.sinks.opening import Publisher
 
-        # It refuses what is no sink, and what is not installed.
+        # refuses classes that are not sinks, and missing packages
         Publisher(config.sinks, request.base_dir, program=program.name)
     if config.checkpoint is not None and config.checkpoint.custom is not None:
         from dgs.workers.checkpoints.custom_store import load_store
@@ -323,7 +323,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
 
 def _check_stamps(program: Program, seen: Topology) -> None:
-    """Refuse to split a stream whose outputs have stamps: their order is that of the whole stream. Raises ProgramError."""
+    """Refuse to split a stream whose outputs have stamps, which are in the order of the whole stream. Raises ProgramError."""
     stamped = TagSet.of(*program.stamps)
     for stream in seen.streams:
         if "/" in stream.id and stream.tags & stamped:
@@ -332,7 +332,7 @@ def _check_stamps(program: Program, seen: Topology) -> None:
 
 
 def costs_on(topology: Topology, request: Request, program: Program) -> KnownCosts:
-    """Return the costs of a program. In a single process they decide little, and are not measured."""
+    """Return the costs of a program. In a single process they decide little, and are not measured there."""
     from dgs.api.costing import known_costs, typical_costs
 
     config = request.settings.config
@@ -378,7 +378,8 @@ def _placed(request: Request) -> Iterator[None]:
     except (AmbiguousTagError, MissingInputError, UnknownColumnError) as error:
         settings = request.settings
         details = {config.id: config.source.details for config in settings.config.streams}.get(error.stream)
-        if details is None or not request.is_from_file:  # a generator of the user may name its own stream
+        # an error of a user's generator may name its own stream
+        if details is None or not request.is_from_file:
             raise
         text = error.facts.get("column") or error.facts.get("text") or getattr(details, "path", "")
         at = settings.named_at(error.stream, str(text))

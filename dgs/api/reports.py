@@ -1,4 +1,4 @@
-"""The report of a run, for results.json and `--json`: it is complete, was stopped, or failed. Also the story of a run."""
+"""The report of a run, for results.json and `--json`, whether it is complete, was stopped or failed; and the story of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StartUp:
-    """The seconds that the parts of a run took to start. `began`: when the run did, in seconds since 1970. `seconds`: by part."""
+    """The seconds that the parts of a run took to start. `began`: when the run began, in seconds since 1970. `seconds`: by part."""
 
     def __init__(self, began: float) -> None:
         self.began = began
@@ -37,7 +37,7 @@ class StartUp:
         self.seconds.setdefault(part, process.now() - self.began)
 
     def of_work(self, seconds: float) -> float:
-        """Return how much of the time since the hosts were there was work, and no wait for Spark."""
+        """Return the part of the time since the hosts started in which the run worked and did not wait for Spark."""
         hosts = self.seconds.get("Ray", 0.0)
         return seconds - min(max(self.seconds.get("Spark", 0.0) - hosts, 0.0), seconds)
 
@@ -61,11 +61,12 @@ def report_of(
     """Return the report of a run that ended well or was stopped.
 
     `events_in`: events in the state, of which `events_before` were there before this process began. `outputs`: of this process.
-    `seconds`: of the work, after `start_up_seconds`, which went by until Ray's hosts and Spark had started. `throughput_eps`: events
+    `seconds`: of the work, after the `start_up_seconds` of Ray's hosts and Spark. `throughput_eps`: events
     of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
-    each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
-    has all that are not in the logs. `streams`: events of each, and of its tags where the run has counted them. `tail`: of a flow with several workers, those that close its blocks and the time they were busy.
+    each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out` has all
+    rows that are not in the logs. `streams`: the events of each, and of its tags if the run has counted them. `tail`: for a flow with
+    several workers, those that close its blocks, and how long they were busy.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -129,7 +130,7 @@ def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
 
 
 def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
-    """Return the busiest of the workers that close blocks of a flow, its seconds and their share of the run, and the seconds of `all`."""
+    """Return the busiest worker that closes blocks of a flow, its seconds and their share of the run, and the seconds of `all` such workers."""
     stamped = TagSet.of(*prepared.program.stamps)
     closing = [
         node.id for node in prepared.plan.nodes() if any(tags & stamped for _, tags in node.tags.streams)
@@ -144,7 +145,7 @@ def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
 
 
 def _streams(result: JobResult) -> dict[str, Any]:
-    """Return the events of each stream, also by tag: of the most frequent tags, and of all others together."""
+    """Return the events of each stream, and of its tags: the most frequent ones, and all others together."""
     found: dict[str, Any] = {
         name: {"events": stream.events} for name, stream in result.figures.streams.items()
     }
@@ -206,7 +207,7 @@ def failure(launch: Launch, started: float, error: BaseException) -> dict[str, A
 
 
 def _reached(launch: Launch, started: float) -> dict[str, Any]:
-    """Return how far a run got that did not reach its end, as its last figures say; nothing if it has none since it started."""
+    """Return how far an unfinished run got, from its last figures; nothing if it has none since it started."""
     from dgs.observe import newest
 
     try:
@@ -219,7 +220,7 @@ def _reached(launch: Launch, started: float) -> dict[str, Any]:
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
-    """Return an error as data: see `dgs.errors.as_data`. Of what is not an error of ours, the sentence."""
+    """Return an error as data (see `dgs.errors.as_data`); for a foreign error its sentence."""
     if not isinstance(error, DgsError):
         return {"code": None, "message": masked(f"{type(error).__name__}: {error}")}
     return as_data(error)

@@ -1,6 +1,6 @@
 """Resuming a run from its newest good checkpoint, with its resolved plan.yaml and the values given now.
 
-A directory of checkpoints that is lost is first made again from the run's table of checkpoints, if that is wanted.
+A lost directory of checkpoints is first restored from the run's table of checkpoints, if the user asks for that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dgs.planner.plan import Plan
 
 SHAPES = ("streams", "nodes", "runtime.hosts")
-"""The sections that a plan depends on. If one of them is given again, an optimizer's plan is made again; one by hand is kept."""
+"""The sections that a plan depends on. If a new value is given for one of them, an optimizer's plan is made again; a plan by hand is kept."""
 
 RUN = "run"
 """The key in run.json of the id that rows of the table have."""
@@ -38,7 +38,7 @@ def resumable(base_dir: Path) -> KnownRun:
 
 
 def has_nothing_left(run: KnownRun) -> bool:
-    """Return whether a run came to its end without a checkpoint. Then it cannot resume, even if its streams have grown."""
+    """Return whether a run ended without a checkpoint. Then it cannot resume, even if its streams have grown."""
     return run.is_done and not holds_checkpoints(run.directory.checkpoints)
 
 
@@ -51,7 +51,7 @@ def launch_again(
     program: Program | None = None,
     plan: Plan | None = None,
 ) -> Launch:
-    """Return the launch that resumes a run in its directory. `program`, `memory`: of a run from Python, and its streams.
+    """Return the launch that resumes a run in its directory. `program`, `memory`: the program and the streams of a run from Python.
 
     Raises CheckpointBusyError if the run is alive, CodeChangedError, and any InvalidError, before anything is touched.
     """
@@ -84,7 +84,7 @@ def _check_code(run: KnownRun, prepared: Prepared) -> None:
 def requested_again(
     run: KnownRun, given: Mapping[str, Given], *, memory: Mapping[str, Any] | Iterable[Any] | None = None
 ) -> Request:
-    """Return the request of a run: its resolved plan.yaml with the given values. Paths start where those of its plan file do.
+    """Return the request of a run: its resolved plan.yaml with the given values. Paths are relative to the original plan file.
 
     Raises PlanFileError, UsageError, CorruptFileError.
     """

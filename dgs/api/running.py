@@ -1,7 +1,7 @@
 """Running a launch: on its runtime, with the comparison to the sequential program, the results, and notes in its directory.
 
-Only this module names every runtime, and Spark, which may feed a run and take its results. Only the parts that a job needs are
-imported. The runtimes know nothing of Spark: they call the `Ports` of their caller.
+Only this module names all runtimes, and Spark, which may feed a run and take its results. Only the parts that a job needs are imported. The
+runtimes know nothing of Spark: they call the `Ports` of their caller.
 
 The directory of a run notes that the run has begun, where its files are, and how it ended, also after a failure.
 """
@@ -71,7 +71,7 @@ def _executed(launch: Launch, caller: Caller) -> Run:
         check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
     with _served(launch, caller) as served, nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
-            directory.check_unused()  # again, since now no other process can begin here
+            directory.check_unused()  # checked again, since now no other process can begin here
         started = process.now()
         start_up = StartUp(started)
         caller = replace(served, ready=start_up.ready)
@@ -83,7 +83,7 @@ def _executed(launch: Launch, caller: Caller) -> Run:
                     launch.job, replace(caller, replanned=moves.replanned, compared=moves.compared)
                 )
             found = _differences(launch, result) if options.verify else None
-            with deferred():  # a signal now must not keep the end from being noted
+            with deferred():  # a signal must not keep the end from being noted
                 report = report_of(
                     moves.launch, start_up, result, found, events_before=before, left_out=left_out()
                 )
@@ -103,7 +103,7 @@ def _executed(launch: Launch, caller: Caller) -> Run:
 
 @contextmanager
 def _served(launch: Launch, caller: Caller) -> Iterator[Caller]:
-    """Serve the run's metrics, if it is to; give the caller, who gets the same figures. Raises MetricsPortError."""
+    """Serve the run's metrics if the plan file asks for it; yield a caller that passes the figures on. Raises MetricsPortError."""
     config = launch.job.runtime.metrics
     if config is None:
         yield caller
@@ -131,7 +131,7 @@ def _epoch_in(place: Path | None) -> int:
 
 
 def _differences(launch: Launch, result: JobResult) -> Sequence[str] | None:
-    """Return the differences to the sequential program, None if the run has not come to its end."""
+    """Return the differences to the sequential program, None if the run has not reached its end."""
     if result.stopped_by is not None:
         return None
     compare = file_differences if launch.options.resumes else differences
@@ -140,7 +140,7 @@ def _differences(launch: Launch, result: JobResult) -> Sequence[str] | None:
 
 @contextmanager
 def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Iterator[None]:
-    """Note in the run directory, if there is one, that the run is going on inside this context, and how it ended if it fails.
+    """Note in the run directory, if there is one, that the run goes on inside this context, and how it ended if it fails.
 
     `started`: seconds since 1970. Raises OutputUnwritableError.
     """
@@ -163,11 +163,9 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
     try:
         yield
     except BaseException as error:
-        with (
-            deferred(all_of_them=True),
-            suppress(OutputUnwritableError),
-        ):  # the first error is the one to report
-            if not directory.results():  # else a signal came after the end
+        # the first error is the one to report
+        with deferred(all_of_them=True), suppress(OutputUnwritableError):
+            if not directory.results():  # otherwise a signal came after the end
                 _note_failure(moves.launch, directory, started, error, before)
         raise
 
@@ -179,7 +177,7 @@ def _note_failure(
     error: BaseException,
     before: tuple[tuple[str, dict[str, Any]], int] | None,
 ) -> None:
-    """Note how a run failed. `before`: of a resumed one, its settings and the epoch that it had committed."""
+    """Note how a run failed. `before`: the settings and the committed epoch of a resumed run."""
     if before is not None and _has_refused(error, launch, before[1]):
         directory.take_back(before[0])
     was_refused = _is_busy(error) and not launch.options.resumes
@@ -187,13 +185,13 @@ def _note_failure(
 
 
 def _has_refused(error: BaseException, launch: Launch, epoch: int) -> bool:
-    """Return whether a resume was refused before it committed anything. Then the next one should not begin with its settings."""
+    """Return whether a resume was refused before it committed anything. The next resume should not begin with its settings."""
     is_refusal = isinstance(error, (CheckpointError, InvalidError))
     return is_refusal and _epoch_in(launch.checkpoint_dir) == epoch
 
 
 def with_file(error: UserCodeError, job: Job) -> UserCodeError:
-    """Return an error of user code with the file of the row at which it happened, and the place in it, if they can be found."""
+    """Return an error of user code with the file and the place of its row, if they can be found."""
     from dgs.workers.sources.opening import place_of
 
     row = error.facts.get("row")
@@ -267,7 +265,7 @@ def _was_edited(directory: RunDirectory) -> bool:
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether a run failed because another one has the places that it writes to."""
+    """Return whether a run failed because another one holds the places that it writes to."""
     from dgs.workers.sinks.files.owned import ANOTHER_RUN
 
     if isinstance(error, OutputUnwritableError):
@@ -304,7 +302,7 @@ def _run_on(job: Job, caller: Caller) -> JobResult:
 
 
 def fed(job: Job, caller: Caller = Caller()) -> AbstractContextManager[Callable[[], list[RowsLeftOut]]]:
-    """Return a context that runs the Spark queries of a job's sources, and reports on them. It gives a function that returns the rows left out.
+    """Return a context that runs the Spark queries of a job's sources, and reports on them. It yields a function that returns the rows left out.
 
     Entering raises ResourceError, PlanFileError.
     """

@@ -1,7 +1,7 @@
 """The final state of a run in a file (`--save-state`): JSON if the name ends with `.json`, else the bytes of the codec.
 
-Law: `read_state(path)` equals the saved state, with the same types. JSON holds plain data only: None, booleans, numbers, texts,
-lists and dictionaries with text keys. The codec holds any state, and this module (or `dgs.codec`) reads it.
+Law: `read_state(path)` equals the saved state, with the same types. JSON can hold plain data only: None, booleans, numbers, texts, lists
+and dictionaries with text keys. The codec can hold any state, and this module (or `dgs.codec`) reads it.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -63,7 +63,7 @@ def check_place(path: Path) -> None:
 
 
 def read_state(path: str | os.PathLike[str]) -> Any:
-    """Return the state that `--save-state` wrote. Raises CodecError for another kind of file, UsageError for none."""
+    """Return the state that `--save-state` wrote. Raises CodecError for another kind of file, UsageError for a missing one."""
     try:
         data = Path(path).read_bytes()
     except (OSError, TypeError, ValueError) as error:

@@ -1,8 +1,7 @@
 """Steering a run from another process: a stop, or a move to another plan. Also the run's own side of a move.
 
-`dgs stop` and `dgs replan` leave a request in the control directory of the run, and wait until the run has met it. A new plan is
-checked before it is left there. The run takes it up (`Moves`), and its answer, beside the plan, says what was wrong with it, if
-anything was.
+`dgs stop` and `dgs replan` leave a request in the control directory of the run, and wait until the run has met it. A new plan is checked
+first. The run takes it up (`Moves`), and writes an answer beside it, which says what was wrong, if anything.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
 
 
 def _is_listening(run: KnownRun, timeout: float) -> bool:
-    """Return whether a run checks for requests. Wait for a run that has only just begun."""
+    """Return whether a run checks for requests. Waits for a run that has just begun."""
     deadline = time.monotonic() + timeout
     while run.is_alive and not run.is_listening and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY)
@@ -140,7 +139,7 @@ def _wait(run: KnownRun, is_over: Callable[[], bool], timeout: float, what: str,
 
 @dataclass
 class Moves:
-    """Takes up the plans to which a run moves. `launch`: the run with its current plan. `costs`: by which plans are compared."""
+    """Takes up the plans to which a run moves. `launch`: the run with its current plan. `costs`: to compare plans by."""
 
     launch: Launch
     costs: Costs | None = None

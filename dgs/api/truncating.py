@@ -1,7 +1,7 @@
 """Truncation of the event logs of a run, and of its heartbeats: what no kept checkpoint of it needs is deleted.
 
-A run truncates what is its own, in its directory, after its commits; `dgs log truncate` does it for a run that has
-ended, or for logs elsewhere. What a truncated log lacks, a run from the beginning and the sequential program would need.
+After a commit, a run truncates the logs in its own directory; `dgs log truncate` does it for a run that has ended, and for logs
+elsewhere. A run from the beginning, and the sequential program, would need the deleted rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TruncatedLogError(RunError):
-    """The first rows of an event log were deleted, and something needs them."""
+    """The first rows of an event log are needed and were deleted."""
 
     code = "DGS541"
     template = (
@@ -34,7 +34,7 @@ class TruncatedLogError(RunError):
 
 
 class CutHeartbeatsError(RunError):
-    """The first heartbeats of a stream were cut off, and something needs them."""
+    """The first heartbeats of a stream are needed and were cut off."""
 
     code = "DGS450"
     template = (
@@ -47,7 +47,7 @@ class CutHeartbeatsError(RunError):
 
 
 def with_truncation(ports: Ports, job: Job, notify: Callable[[str], None]) -> Ports:
-    """Return ports whose store of checkpoints also truncates the job's own logs and heartbeats; the same ports if they are kept, or there are none."""
+    """Return ports whose store also truncates the job's own logs and heartbeats; the same ports if these are kept, or there are none."""
     own = [stream for stream in job.streams if is_own(stream)]
     beating = [stream for stream in job.streams if has_own_heartbeats(stream)]
     place = job.checkpoint_dir
@@ -133,7 +133,7 @@ def _cut(
 
 
 def check_whole_logs(job: Job, purpose: str) -> None:
-    """Raise an error if something is gone of what live streams have brought. `purpose`: what needs it.
+    """Raise an error if rows or heartbeats of live streams were deleted. `purpose`: what needs them.
 
     TruncatedLogError for rows of a log, CutHeartbeatsError for heartbeats.
     """

@@ -1,4 +1,4 @@
-"""The sequential program over the input of a run, to compare with the run's outputs and for the simulation.
+"""The sequential program over the input of a run: compared with the run's outputs, and the oracle of the simulation.
 
 A resumed run has written its outputs in several processes, so the committed files are read back. A value that a file cannot hold
 unchanged, such as a tuple in JSON, is compared in the form that the file holds.
@@ -60,7 +60,7 @@ def file_differences(launch: Launch, result: JobResult) -> list[str]:
         files = sink_place(sink, output_dir=job.output_dir, base_dir=job.base_dir).finals()
         if sink.kind == "jsonl":
             lines = [*compared(_as_json(expected), _lines(files), tolerance), *lines]
-        else:  # a column has one type: 1 may be 1.0 there
+        else:  # a column has one type, so 1 may have become 1.0
             lines = [*compared(_as_rows(expected), _rows(files), tolerance or 0.0), *lines]
     return lines
 
@@ -94,7 +94,7 @@ def batches(
 
 
 def _ticks(prepared: Prepared, rank: int, config: StreamConfig, log_dir: Path | None) -> Iterator[EventBatch]:
-    """Yield the last tick; with `start:` all ticks, up to the greatest ts of the other streams, which are read for it."""
+    """Yield the last tick; with `start:` all ticks up to the greatest ts of the other streams, which are read to find it."""
     from dgs.api.preparing import context_of
     from dgs.model.order import MIN_TS
     from dgs.workers.sources.ticks import open_ticks
@@ -127,7 +127,7 @@ def _expected(
     read = result.figures.events
     lines = []
     has_ticks = any(config.source.kind == "ticks" for config in prepared.config.streams)
-    if done.events != read and not has_ticks:  # how many ticks come is not part of the input
+    if done.events != read and not has_ticks:  # the number of ticks is not part of the input
         lines.append(f"the sequential program read {done.events:,} events, the run {read:,}")
     comparison = compare((letter.identity for letter in done.skipped), skipped)
     if not comparison.is_equal:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 FEW = 10
-"""Timed runs collect outputs only if there is at most one per this many events, since keeping them takes time, on disk beyond `buffer_bytes`."""
+"""Timed runs collect outputs only if there is at most one per this many events, since collecting takes time, and beyond `buffer_bytes` a disk."""
 
 
 def merged(streams: Iterable[list[Event]]) -> list[Event]:
     """Return the events of streams, given in the order of their ranks, in the total order.
 
-    Sorting by time is enough, since it is stable. Python's sort merges sorted runs faster than any merge written in Python.
+    Sorting by time is enough, since the sort is stable. It merges sorted runs faster than any merge written in Python.
     """
     return sorted(chain.from_iterable(streams), key=attrgetter("ts"))
 
@@ -110,7 +110,7 @@ def runtime(
     expects: Expected,
     collects: bool = True,
 ) -> Contestant:
-    """Return the contestant for a job on one of the runtimes. `collects`: timed runs collect their outputs, if these are few."""
+    """Return the contestant for a job on one of the runtimes. `collects`: timed runs also collect their outputs if these are few."""
     from dgs.api.running import run_job
 
     job = measured_job(prepared, engine=engine, hosts=hosts, mode=mode)

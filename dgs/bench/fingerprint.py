@@ -1,4 +1,4 @@
-"""Fingerprints of multisets of outputs: equal multisets have equal fingerprints, in whatever form their values are.
+"""Fingerprints of multisets of outputs: equal multisets have equal fingerprints, whatever the form of their values.
 
 Comparing two million outputs one by one takes longer than computing them. A fingerprint is the number of values and the sum,
 modulo 2**64, of their hashes. It does not depend on the order, or on whether values are Python objects, NumPy or Arrow
@@ -43,7 +43,7 @@ class Fingerprint:
 
 
 def fingerprint(parts: Iterable[Column]) -> Fingerprint:
-    """Return the fingerprint of all values of some columns. Raises CodecError for values the codec does not carry."""
+    """Return the fingerprint of all values of some columns. Raises CodecError for values that the codec cannot encode."""
     found = Fingerprint()
     for part in parts:
         hashes = _hashes(part)

@@ -1,4 +1,6 @@
-"""Measuring contestants fairly: the same work, repetitions interleaved (A B C A B C), outputs compared every time. A wrong one is not run again.
+"""Measuring contestants fairly: the same work, repetitions interleaved (A B C A B C), outputs compared every time.
+
+A wrong contestant is not run again.
 
 >>> def answer(engine, outputs, seconds):
 ...     return Contestant("sums", engine, "scalar", expected=right, run=lambda: Measured(10, seconds, [outputs]))
@@ -46,7 +48,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Expected:
-    """The right outputs. `explain` returns lines on how others differ from them; without lines they are close enough."""
+    """The right outputs. `explain` returns lines on how other outputs differ; no lines mean that they are close enough."""
 
     fingerprint: Fingerprint
     events: int = 0
@@ -54,7 +56,7 @@ class Expected:
 
     @classmethod
     def of(cls, outputs: Iterable[Column], events: int = 0) -> Expected:
-        """Return the expectation of these outputs, which `events` events give."""
+        """Return the expectation of these outputs, made from `events` events."""
         return cls(fingerprint(outputs), events)
 
     def problem(self, done: Measured) -> str | None:
@@ -120,9 +122,9 @@ def measured(
 ) -> Iterator[Sample]:
     """Yield a sample per contestant and repetition.
 
-    A contestant that fails, or whose outputs are wrong, or that takes longer than `patience` in seconds, is not run again. Neither
-    is one that takes more than its even share of the rest of `seconds`, so slow ones run less often. After `limit` seconds, no
-    run begins.
+    A contestant that fails, or whose outputs are wrong, or that takes longer than `patience` in seconds, is not run again. Nor is a
+    contestant that takes more than its equal share of the rest of `seconds`, so slow ones run less often. After `limit` seconds, no run
+    begins.
     """
     running = list(contestants)
     took: dict[Contestant, float] = {}
@@ -172,7 +174,7 @@ def _sample(contestant: Contestant, repetition: int) -> Sample:
 
 @contextmanager
 def _quiet_collector() -> Iterator[None]:
-    """Let the garbage collector look only at objects of this run, and not at the data of all others."""
+    """Make the garbage collector look only at objects of this run, not at the data of other contestants."""
     gc.collect()
     gc.freeze()
     try:

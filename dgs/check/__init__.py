@@ -63,12 +63,12 @@ def check(
 ) -> CheckReport:
     """Look for counterexamples to all laws of a program. The report is true if there is none.
 
-    `target`: a program or a flow, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too; or the
-    file of a query, of which the types of columns are guessed.
+    `target`: a program or a flow, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too; or the file of
+    a query, whose column types are guessed.
     `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
     plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
-    `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both; of queries 1e-9 unless
-    it is given. The same `seed` finds the same counterexamples. `params`: the values of parameters of the file of a query.
+    `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both; for queries 1e-9 by
+    default. The same `seed` finds the same counterexamples. `params`: the values of the parameters of a query.
 
     Raises MissingPackageError without Hypothesis, UsageError if payloads are unknown, any InvalidError of the target.
     """
@@ -103,7 +103,7 @@ def check(
 
 
 def _of_file(path: str, found: tuple[Program | None, Options, list[LawResult]], seed: int) -> CheckReport:
-    """Return the report of a file: of the program in it, or without one of what else was found there."""
+    """Return the report of a file: of its program, or if it has none of the mistakes that were found instead."""
     from dgs.check.checking import run_checks
     from dgs.check.report import CheckReport
 
@@ -143,7 +143,7 @@ def plan_of(target: Target) -> str | None:
 
 
 def path_of(target: Target, *endings: str) -> str | None:
-    """Return the path of a target that is a file with one of these endings, None for other targets."""
+    """Return the path of a target that is a file with one of some endings, None for other targets."""
     path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
     return path if path.endswith(endings) else None
 

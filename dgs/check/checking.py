@@ -1,4 +1,4 @@
-"""Checking a program: one law after the other, without those that do not apply."""
+"""Checking a program: one law after the other, except those that do not apply."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _again(world: World, name: str, scenario: Scenario) -> LawResult:
 
 
 def _impossible(world: World, law: Law, scenario: Scenario) -> str | None:
-    """Return why a scenario is no longer possible, None if it is: dependent tags cannot be forked apart or change order."""
+    """Return why a scenario is no longer possible, None if it is: dependent tags can be neither forked apart nor exchanged."""
     depends, program = world.dependence, world.program
     forks = [*(step.sides for step in scenario.steps if not isinstance(step, Event)), scenario.sides]
     for sides in (one for one in forks if one is not None):

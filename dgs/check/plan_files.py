@@ -37,7 +37,7 @@ WORDS = "the plan is valid (V1, V2) and covers every tag of every stream"
 def from_plan(
     path: str | os.PathLike[str], options: Options, memory: Mapping[str, Any] | None = None
 ) -> tuple[Program | None, Options, list[LawResult]]:
-    """Return the program of a plan file, the options with samples of its input, and the results for its flow or query, and the plan.
+    """Return the program of a plan file, the options with samples of its input, and the results for its flow or query and for the plan.
 
     There is no program if a step of the flow breaks a law, or a rule changes the answer of the query.
 
@@ -52,7 +52,7 @@ def from_plan(
     before = []
     if config.flow is not None:
         before = flow_results(load_flow(config.program, request.base_dir), options, _rows_of(request))
-        if any(one.is_broken for one in before):  # what it compiles to would only say it again
+        if any(one.is_broken for one in before):  # the compiled program would only have the same mistake
             return None, options, before
     if config.program.ref == REF:
         from dgs.check.queries import rule_results, with_rounding

@@ -1,4 +1,4 @@
-"""The check of the dependence relation: it is symmetric, and answers for every pair of declared tags.
+"""The check of the dependence relation: it must be symmetric, and give an answer for every pair of declared tags.
 
 >>> from dgs.model.tags import kind
 >>> class Lopsided(Program):

@@ -53,7 +53,7 @@ class LawResult:
         )
 
     def _said(self) -> str:
-        """Return the broken law under its name in the documentation."""
+        """Return the law that is broken, by its name in the documentation."""
         return self.words if self.words.startswith(self.law) else f"{self.law}: {self.words}"
 
     def _lines(self) -> list[str]:

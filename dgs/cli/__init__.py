@@ -3,7 +3,7 @@
 - `app`: all verbs. `run`, `resume`: running a plan file. `finishing`: their common part. `show_config`: a flag of run.
 - `reporting`: messages and exit codes. `options`: shared flags.
 - `stop`, `replan`: for a run that is alive. `checkpoint`, `log`: its files. `schema`, `doctor`: for a plan file, for a machine.
-- `plan`, `explain`: plans and stories. `check`, `simulate`, `bench`, `predict`: is a program right, and how fast is it?
+- `plan`, `explain`: plans and stories. `check`, `simulate`, `bench`, `predict`: whether a program is right, and how fast it is.
 
 Data goes to stdout and messages to stderr. No verb asks the user anything. `dgs.errors` has the exit codes.
 """
@@ -28,9 +28,9 @@ READER_SECONDS = 0.5
 
 
 class Messages:
-    """The stream of messages, stderr: one that cannot be written, or whose reader takes nothing, is lost, and the command goes on.
+    """The stream of messages, stderr: if it cannot be written, or its reader takes nothing, a message is lost, and the command goes on.
 
-    What a run has to say is in its log, too.
+    A run also writes its messages to its log.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -38,24 +38,24 @@ class Messages:
         self._patience = READER_SECONDS
 
     def write(self, text: str) -> int:
-        """Write as much as its reader takes."""
+        """Write as much as the reader takes."""
         with suppress(OSError, ValueError):
             if self._is_taken():
                 self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Write what waits, if its reader takes it."""
+        """Write what waits, if the reader takes it."""
         with suppress(OSError, ValueError):
             if self._is_taken():
                 self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
-        """Be the stream in all else."""
+        """Return any other attribute of the stream."""
         return getattr(self._stream, name)
 
     def _is_taken(self) -> bool:
-        """Return whether a write does not wait. After a wait in vain there is no other one until the reader goes on."""
+        """Return whether a write does not block. After one vain wait there is no further wait until the reader goes on."""
         file = self._stream.fileno()
         mode = os.fstat(file).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
@@ -66,7 +66,7 @@ class Messages:
 
 
 def open_streams() -> None:
-    """Give the standard streams that are closed a file, so that no file of ours gets their numbers.
+    """Replace closed standard streams by a file, so that no file of ours gets their descriptors.
 
     Writing to a closed stdout stays an error; messages are lost without stderr.
     """
@@ -84,9 +84,9 @@ def open_streams() -> None:
 
 
 def exit_of_user_code(end: Callable[[int], Any]) -> Callable[[int], Any]:
-    """Return what stands for `os._exit` in a command: user code that calls it has failed, as by `sys.exit`.
+    """Replace `os._exit` in a command: user code that calls it has failed, as with `sys.exit`. Children of this process are not affected.
 
-    Children of this process end as ever. A thread cannot raise in the main one, so it ends the process, but not with the code of success.
+    Another thread cannot raise in the main thread, so it ends the process, but not with exit code 0.
     """
     owner = os.getpid()
 
@@ -102,9 +102,9 @@ def exit_of_user_code(end: Callable[[int], Any]) -> Callable[[int], Any]:
 
 
 def process() -> None:
-    """Be the command line, as the whole of a process: run it, call the handlers of `atexit`, and end.
+    """Run the command line as a whole process: run it, call the handlers of `atexit`, and end.
 
-    The interpreter is not taken down. Threads of Arrow that read ahead may need it until the very end, and then C++ aborts.
+    The interpreter is not finalized: threads of Arrow that read ahead may need it, and C++ would abort.
     """
     code: object = None
     open_streams()

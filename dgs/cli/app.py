@@ -14,7 +14,7 @@ from dgs.cli.reporting import print_usage_error, stopped_early
 from dgs.errors.shortened import shortened
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
-"""The UsageError of click, from the copy inside typer or from click itself."""
+"""click's UsageError, from the copy inside typer or from click itself."""
 
 
 VERBS = (
@@ -46,10 +46,10 @@ COMMON: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": 
 
 
 class _OnDemand(dict[str, Any]):
-    """The verbs by name. The module of one is imported when it is asked for, since each run pays for what is imported."""
+    """The verbs by name. Their modules are imported on first use, since imports slow down every command."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a verb as click takes it."""
+        """Return the click command of a verb."""
         if name not in self:
             return default
         module = import_module(f".{name}", __package__)
@@ -86,7 +86,7 @@ def _told_as_json(arguments: list[str]) -> Iterator[None]:
         if as_json:
             print_usage_error(error.format_message())
         raise
-    except KeyboardInterrupt as error:  # else typer ends with 130 after any signal, without a message
+    except KeyboardInterrupt as error:  # otherwise typer ends with 130 after any signal, without a message
         raise stopped_early(error) from None
 
 

@@ -68,9 +68,8 @@ def _opened(directory: Path) -> CheckpointDirectory:
     from dgs.workers.checkpoints.directory import CheckpointDirectory
 
     run = RunDirectory(directory)
-    is_of_a_run = (directory / ABOUT).is_file() or holds_checkpoints(
-        run.checkpoints
-    )  # also where run.json is lost
+    # also if run.json is lost
+    is_of_a_run = (directory / ABOUT).is_file() or holds_checkpoints(run.checkpoints)
     place = run.checkpoints if is_of_a_run else directory
     if not holds_checkpoints(place):
         problem = f"there are no checkpoints in {place}"

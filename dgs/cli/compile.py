@@ -1,6 +1,6 @@
 """`dgs compile`: makes the compiled loops of a job ahead of its runs, such as for an image, and keeps them in the cache.
 
-Each worker of the plan folds the first events that are its own, stream by stream and all merged, as it will in the run.
+Each worker of the plan folds its own first events, stream by stream and all merged, as in the run.
 """
 
 from __future__ import annotations
@@ -103,9 +103,8 @@ def _compiled(
 
     program = prepared.program
     own_type = next(one for one in program.states() if one.name == node.state_type)
-    state_type = replace(
-        own_type, update_batch=None, update_windows=None
-    )  # they leave short stretches to `update`
+    # programs with `update_batch` leave short stretches to `update`
+    state_type = replace(own_type, update_batch=None, update_windows=None)
     bounds = replace(BOUNDS, few_events=0)
     folder = Folder(program, state_type, node.id, bounds, compiled=ToCompile(state_type.update, True, 0))
     releases = [Release((lane,) * len(some), some, ordered) for lane, some in own.items()]

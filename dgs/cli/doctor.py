@@ -143,7 +143,7 @@ def _compiled_loops() -> Check:
 
 
 def _ray_start() -> Check:
-    """Start Ray in its own process, so that everything it starts ends with that process."""
+    """Start Ray in a separate process, so that everything it starts ends with that process."""
     script = "from dgs.workers.ray_runtime.cluster import cluster\nwith cluster('local', 1): print('started')"
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter

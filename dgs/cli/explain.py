@@ -94,7 +94,7 @@ def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence:
 
 
 def _say_what_is_compiled(prepared: Prepared) -> None:
-    """Print how `update` folds the first events of each stream, if the plan says whether it is to be compiled."""
+    """Print how `update` folds the first events of each stream, if the plan file has `compile:`."""
     runtime = prepared.config.runtime
     if "compile" not in runtime.model_fields_set or runtime.compile == "off":
         return
@@ -109,7 +109,7 @@ def _say_what_is_compiled(prepared: Prepared) -> None:
 
 
 def _say_what_was_compiled(plan_path: Path) -> None:
-    """Print what machine code has folded in the newest run of a plan file, if something was to be compiled there."""
+    """Print what machine code has folded in the newest run of a plan file, if that run compiled its `update`."""
     from dgs.api.known_runs import newest_of
     from dgs.observe.figures_of_runs import NoFiguresError, newest
 

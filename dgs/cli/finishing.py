@@ -83,7 +83,7 @@ class RunFlags:
         return Loudness(self.verbose, self.quiet, self.log_format.value)
 
     def asked(self, *, verify: bool, compile: str | None = None, accept_duplicates: bool = False) -> Asked:  # noqa: A002 - the name of the flag
-        """Return what they ask for, with flags that only one of the verbs has, or says otherwise.
+        """Return the values of these flags and of those that only one of the verbs has.
 
         Raises BadParameter if a flag needs another one, StateUnwritableError for a file that cannot be written, UsageError and
         PlanFileError for the values of `--set` and `--plan`.

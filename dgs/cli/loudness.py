@@ -1,4 +1,4 @@
-"""The words of a verb on stderr while it runs something: notices, log lines as text or JSON, progress.
+"""The messages of a verb on stderr during a run: notices, log lines as text or JSON, progress.
 
 Progress is a live line on a terminal, and a status line every ten seconds elsewhere.
 """
@@ -94,7 +94,7 @@ class Progress:
         self._progressing = Progressing()
 
     def take_rows(self, read: int, committed: int) -> None:
-        """Take the numbers of rows that Spark has read, and that are in the log."""
+        """Take the number of rows that Spark has read, and of those in the log."""
         self._rows = (read, committed)
 
     def __call__(self, figures: RunFigures) -> None:

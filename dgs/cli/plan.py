@@ -105,7 +105,7 @@ def _at_rates(prepared: Prepared, rates: str) -> Prepared:
 
 
 def say_remarks(prepared: Prepared) -> None:
-    """Say on stderr which names in the program are probably misspelt, and why the plan has one worker."""
+    """Print on stderr which names in the program are probably misspelt, and why the plan has one worker."""
     from dgs.model.declarations import near_misses
 
     for line in near_misses(prepared.program):

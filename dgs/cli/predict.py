@@ -173,7 +173,7 @@ def _compared(model: float, virtual: float) -> str:
 
 
 def _beside(one: OnHosts) -> dict[str, tuple[float, float]]:
-    """Return the figures of the model and of virtual time, by name; none if nothing was simulated."""
+    """Return each figure of the model with that of virtual time, by name; none if nothing was simulated."""
     predicted, virtual = one.prediction, one.simulated
     if virtual is None:
         return {}
@@ -186,7 +186,7 @@ def _beside(one: OnHosts) -> dict[str, tuple[float, float]]:
 
 
 def _time(seconds: float) -> str:
-    """Return seconds as people write them.
+    """Return seconds as text.
 
     >>> _time(0.0000052), _time(0.0123), _time(2.0)
     ('5.2 us', '12.3 ms', '2 s')

@@ -68,7 +68,7 @@ UserRules = Annotated[list[str] | None, typer.Option("--rules", metavar="FILE:NA
 
 @dataclass(frozen=True, kw_only=True)
 class QueryFlags:
-    """The flags that say what is asked, of `dgs query` and of `dgs explain --query`."""
+    """The flags of `dgs query` and `dgs explain --query` that describe the query."""
 
     lang: Lang = None
     tables: From = None
@@ -77,7 +77,10 @@ class QueryFlags:
     exact: Exact = False
 
     def asked(self, text: str) -> Asked:
-        """Return the query over the tables that are given and the files that it names. Raises UsageError, QueryError, and what reading the files raises."""
+        """Return the query over the tables that are given and the files that it names.
+
+        Raises UsageError, QueryError, and what reading the files raises.
+        """
         from dgs.api.queries.asking import Asked
         from dgs.errors import UsageError
         from dgs.query.fronts import language_of, text_in
@@ -191,7 +194,7 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
 
 
 def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool, as_json: bool) -> None:
-    """Print the answers, or write them: each output of several into a file of its own, with its name before the extension."""
+    """Print the answers, or write them. Several outputs go to several files, with the output's name before the extension."""
     from dgs.api.queries.query_tables import write_rows
     from dgs.query.types import INT, Schema, plain
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 LAST_SECONDS = 0.5
-"""Seconds that a command which is to stop waits for the reader of stdout."""
+"""Seconds that a stopping command waits for the reader of stdout."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Ending:
 
         `mended`: the program must be fixed first.
         """
-        if self.directory is None:  # perhaps in the middle of an import, so import no more
+        if self.directory is None:  # this may be in the middle of an import, so import nothing
             return f"repeat with: {command()}"
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
         from dgs.job.run_directory import ABOUT
@@ -75,7 +75,7 @@ class Ending:
         if holds_checkpoints(place) and (is_unfinished(place) or self.directory.unprinted.exists()):
             onward = f"go on with: {resume}"
             return f"fix the program and {onward} --accept-code-change" if mended else onward
-        # A directory that has a run, be it without a commit, takes no other one.
+        # A directory with a run, even without a commit, takes no other run.
         is_taken = (self.directory.path / ABOUT).exists()
         is_named = any(word.startswith("--run-dir") for word in sys.argv)
         return f"repeat with: {resume if is_named and is_taken else command()}"
@@ -129,7 +129,7 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
             )
         raise typer.Exit(exit_code_of(error)) from None
     except BrokenPipeError:
-        # Everything is closed. But Arrow's threads may still read ahead, and C++ aborts if one needs the interpreter as it ends.
+        # Everything is closed. But a thread of Arrow may still read ahead, and C++ aborts if it needs the ending interpreter.
         sys.stderr.flush()
         os._exit(INTERRUPTED)
     except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -143,7 +143,7 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
 
 
 def _say_stopped(ending: Ending) -> None:
-    """Say what a stopped verb has left, and once more where another signal cuts that short."""
+    """Print what a stopped verb has left, and again if another signal interrupts that."""
     for _ in range(2):
         with contextlib.suppress(KeyboardInterrupt):
             say(
@@ -154,7 +154,7 @@ def _say_stopped(ending: Ending) -> None:
 
 @contextlib.contextmanager
 def _only_stopped() -> Iterator[None]:
-    """Once a signal has come, take any error for its effect: a module whose import it has cut short fails later, in its own way."""
+    """After a signal, treat any error as its effect: a module whose import was interrupted fails later, in its own way."""
     from dgs.workers.runtime.process import check_not_stopped
 
     try:
@@ -167,9 +167,9 @@ def _only_stopped() -> Iterator[None]:
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb as typer takes it: with `--json` and `--debug`, and with its errors reported.
+    """Return a verb for typer: with `--json` and `--debug`, and with its errors reported. Its first parameter is the `Ending`.
 
-    Its first parameter is the `Ending`. A parameter that is a dataclass stands for the flags that are its fields.
+    The fields of a parameter that is a dataclass are flags.
     """
     hints = get_type_hints(function, include_extras=True)
     names = list(inspect.signature(function).parameters)[1:]
@@ -204,7 +204,7 @@ def say(text: str) -> None:
 def print_json(data: dict[str, Any], *, waits: bool = True) -> None:
     """Print an object on stdout, on one line. A script can take the last line, after any lines of a stdout sink.
 
-    `waits`: False after a request to stop. Then an object that the reader of stdout does not take is left out, with a message.
+    `waits`: False after a request to stop. An object that the reader of stdout does not take is then left out, with a message.
     """
     line = json.dumps(data, default=str) + "\n"
     if waits:
@@ -220,7 +220,7 @@ def print_json(data: dict[str, Any], *, waits: bool = True) -> None:
 
 
 def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Print rows under their heads, with numbers aligned to the right. No text of a user reaches the terminal as a command to it.
+    """Print rows under their heads, with numbers aligned to the right. Control characters in texts of users are shown, not sent.
 
     >>> print_table(("file", "rows", "problem"), [("one", 7, None), ("another", 12, "damaged")])
     file     rows  problem
@@ -239,7 +239,7 @@ def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
 
 
 def printable(text: str) -> str:
-    """Return a text whose control characters are shown: names and errors are no commands to the terminal."""
+    """Return a text with its control characters escaped: names and errors must not command the terminal."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
@@ -274,7 +274,7 @@ def command() -> str:
 
 
 def command_elsewhere() -> str:
-    """Return the command without `--run-dir`, since that has a run now, unless the command goes on with it."""
+    """Return the command without `--run-dir`, since that directory has a run now, unless the command resumes that run."""
     words = sys.argv[1:]
     if "--resume" in words:
         return command()
@@ -326,13 +326,13 @@ def _run_dir(ending: Ending) -> str | None:
 
 
 def say_warning(prepared: Prepared, costs: KnownCosts | None) -> None:
-    """Say on stderr why the costs by which plans are compared are only typical, if they are."""
+    """Print on stderr why the costs by which plans are compared are only typical, if they are."""
     if costs is not None and costs.warning is not None:
         say(f"dgs: {prepared.config.name}: {costs.warning}")
 
 
 def say_why_one_worker(prepared: Prepared) -> None:
-    """Say on stderr why the plan has one worker, if it has."""
+    """Print on stderr why the plan has one worker, if it has only one."""
     why = prepared.why_one_worker
     if why is not None:
         say(f"dgs: {prepared.config.name}: the plan has one worker: {why}")

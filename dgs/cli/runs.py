@@ -92,7 +92,7 @@ def runs(
 
 @dataclass(frozen=True)
 class Listed:
-    """A run as it is listed. `seconds` and counts: from its results, or from its figures if it has none."""
+    """A run in a listing. `seconds` and counts: from its results, or from its figures if it has none."""
 
     run: KnownRun
     id: str
@@ -120,7 +120,7 @@ class Listed:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as data."""
+        """Return the run as data."""
         facts = {name: value for name, value in vars(self).items() if name != "run"}
         return {**facts, "run_dir": str(self.run.directory.path)}
 
@@ -149,7 +149,7 @@ def _directory(target: str | None) -> Path:
 
 
 def _moment(age: str | None) -> float | None:
-    """Return the time that was so long ago, in seconds since 1970."""
+    """Return the time `age` ago, in seconds since 1970."""
     from dgs.job.units import parse_duration
     from dgs.workers.runtime import process
 
@@ -266,7 +266,7 @@ def _say_pruned(name: str, size: int, kept: str | None, *, yes: bool) -> None:
 
 
 def _reason_to_keep(one: Listed, found: Sequence[Listed], *, unfinished: bool) -> str | None:
-    """Return why a run is not removed, None if it may be."""
+    """Return why a run is kept, None if it may be removed."""
     if one.run.is_alive:
         return "it is running"
     if next(other.id for other in found if other.plan == one.plan) == one.id:
@@ -281,7 +281,7 @@ def _reason_to_keep(one: Listed, found: Sequence[Listed], *, unfinished: bool) -
 
 
 def _strange(directory: Path) -> str | None:
-    """Return why a directory may not be removed, None if runs have made all that is in it."""
+    """Return why a directory may not be removed, None if runs have made all files in it."""
     from dgs.api.known_runs import strangers
 
     try:
@@ -298,7 +298,7 @@ def _could_go_on(run: KnownRun) -> bool:
 
 
 def _remove(one: Listed) -> str | None:
-    """Remove the directory of a run, which nobody else may use meanwhile. Return why that failed, None if it did not."""
+    """Remove the directory of a run under its lock. Return why that failed, None if it did not."""
     from dgs.api.known_runs import held
     from dgs.errors import DgsError
 

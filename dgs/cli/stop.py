@@ -41,7 +41,7 @@ def stop(ending: Ending, target: Target = None, *, timeout: Timeout = 60.0) -> N
 
 
 def _how(results: dict[str, Any]) -> str:
-    """Return how a live run has ended after a request to stop, empty if at a checkpoint."""
+    """Return how a live run ended after a request to stop; empty if at a checkpoint."""
     status = results.get("status")
     if status == "stopped":
         return "" if results["stopped_at"] is not None else "; no checkpoint could be committed in time"

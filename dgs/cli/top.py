@@ -1,4 +1,4 @@
-"""`dgs top`: the streams, workers and sinks of a run in the terminal, sorted by what holds the run back.
+"""`dgs top`: the streams, workers and sinks of a run in the terminal, first those that hold the run back.
 
 On a terminal it follows the run until that ends, or until Ctrl-C. In a pipe it prints the newest figures once.
 """
@@ -64,7 +64,7 @@ def _print(run: KnownRun, figures: RunFigures) -> None:
 
 
 def _follow(run: KnownRun) -> None:
-    """Draw the figures anew whenever there are some, until the run ends."""
+    """Redraw the figures whenever there are new ones, until the run ends."""
     from rich.console import Console
     from rich.live import Live
 

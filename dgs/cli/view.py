@@ -76,17 +76,17 @@ def _has_begun(directory: Path) -> bool:
 
 
 def _is_open() -> bool:
-    """Return whether standard input is open: the process that shows its run has the other end."""
+    """Return whether standard input is open: the process that started this one has the other end."""
     ready, _, _ = select.select([0], [], [], 0)
     return not ready or bool(os.read(0, 1))
 
 
 @contextmanager
 def _opened(url: str) -> Iterator[None]:
-    """Open a page in a browser, by a file that leads to it: other users see the arguments of a process, and would see the token."""
+    """Open a page in a browser through a file that redirects to it: in the arguments of a process, other users would see the token."""
     import webbrowser
 
-    with tempfile.TemporaryDirectory(prefix="dgs-view-") as folder:  # only its user may look into it
+    with tempfile.TemporaryDirectory(prefix="dgs-view-") as folder:  # only its user may read it
         file = Path(folder) / "run.html"
         file.write_text(
             f'<!doctype html><meta http-equiv="refresh" content="0; url={url}"><title>dgs</title>',
@@ -98,7 +98,7 @@ def _opened(url: str) -> Iterator[None]:
 
 @contextmanager
 def shown(directory: RunDirectory) -> Iterator[None]:
-    """Show the page of a run in a process of its own that ends with this context."""
+    """Show the page of a run in a separate process that ends with this context."""
     command = [sys.executable, "-m", "dgs", "view", str(directory.path), "--until-closed"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - our own command
     try:

@@ -2,5 +2,5 @@
 
 - `labels`: the text of one worker; `text`: plans as a tree, in Mermaid and DOT; `svg`: plans as SVG.
 - `dependence_graph`: the dependence graph in Mermaid and DOT.
-- `explain`: the rate of each tag, and the workers it joins, waits for and runs beside. And why a plan has only one worker.
+- `explain`: the rate of each tag, the workers it joins, waits for and runs beside, and why a plan has only one worker.
 """

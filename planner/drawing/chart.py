@@ -1,4 +1,4 @@
-"""Line charts in SVG, readable on light and dark backgrounds: measured points are joined by full lines, others by dashed ones.
+"""Line charts in SVG, readable on light and dark backgrounds. Full lines join measured points, dashed lines join others.
 
 >>> measured = Line("fraud", [(1, 2.0), (2, 3.5)])
 >>> drawing = as_svg([measured, Line("fraud, predicted", [(2, 3.5), (4, 6.0)], is_measured=False)], x="hosts", y="M events/s")

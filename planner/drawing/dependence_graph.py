@@ -27,11 +27,11 @@ from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.topology import Topology
 
 MAX_VERTICES = 400
-"""Most vertices of a readable drawing."""
+"""The most vertices of a readable drawing."""
 
 
 def dependence_mermaid(program: Program, tags: Sequence[Atom] | Topology) -> str:
-    """Return the dependence graph of atoms, or of a topology's, in Mermaid. A loop: the tag depends on itself.
+    """Return the dependence graph of atoms (given, or made of a topology) in Mermaid. A loop: the tag depends on itself.
 
     Raises UsageError if there are too many atoms to draw.
     """
@@ -42,7 +42,7 @@ def dependence_mermaid(program: Program, tags: Sequence[Atom] | Topology) -> str
 
 
 def dependence_dot(program: Program, tags: Sequence[Atom] | Topology) -> str:
-    """Return the dependence graph of atoms, or of a topology's, in Graphviz's language. Raises UsageError if there are too many atoms to draw."""
+    """Return the dependence graph as above, in Graphviz's language. Raises UsageError if there are too many atoms to draw."""
     tags = _atoms(program, tags)
     rows = ["graph dependence {", "  node [shape=box, style=rounded, fontname=sans];"]
     rows += [f'  t{i} [label="{dot_text([_name(atom)])}"];' for i, atom in enumerate(tags)]

@@ -22,7 +22,7 @@ w2 owns value from b (80/s, 47% of all)
     runs beside w1 without waiting for it
     waits for barrier of w0, on which it depends
 
-Users who expected parallelism are told in one phrase why a plan has one worker.
+One phrase tells users who expected parallelism why a plan has one worker.
 
 >>> class Sum(Program): "It declares nothing."
 >>> topology = Topology([Stream("a", TagSet.of("value"))])
@@ -195,7 +195,7 @@ def _without_forks(program: Program) -> str:
 
 
 def _tag_to_share(program: Program, topology: Topology) -> str | None:
-    """Return the only tag of the stream of most events, and that stream, if these events are independent of each other."""
+    """Return the only tag of the stream with the most events, and that stream, if its events are independent of each other."""
     rates = {one.id: sum(one.rates.values()) + one.other_rate for one in topology.streams}
     stream = max(topology.streams, key=lambda one: rates[one.id])
     listed = list(stream.tags.tags()) if stream.tags.is_finite else []
@@ -206,7 +206,7 @@ def _tag_to_share(program: Program, topology: Topology) -> str | None:
 
 
 def _single_tag(topology: Topology) -> str | None:
-    """Return the tag and stream of all events if there is only one of both."""
+    """Return the tag and the stream of all events if there is only one of each."""
     found = [(stream, tags) for stream, tags in topology.impl_tags() if tags]
     if len(found) != 1 or not found[0][1].is_finite:
         return None

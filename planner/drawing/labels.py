@@ -14,7 +14,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
 
 MAX_NAMES = 6
-"""Most entries of a list in a label; a longer list is cut."""
+"""The most entries of a list in a label; a longer list is cut."""
 
 
 def lines(node: PlanNode, plan: Plan) -> list[str]:

@@ -35,10 +35,10 @@ from dgs.model.tags import Key, Tag
 from dgs.planner.topology import Stream, Topology
 
 CLASSES_PER_LEAF = 4
-"""Hash classes per leaf: enough to balance leaves by rate, few enough to read in a plan."""
+"""Hash classes per leaf: enough to balance leaves by rate, and few enough to read in a plan."""
 
 MAX_CLASSES = 4096
-"""Most hash classes: no plan needs more."""
+"""The most hash classes: no plan needs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _keys(same: list[Atom]) -> KeySet:
 
 
 def _in_classes(domain: KeySet, modulus: int, classes: Sequence[int]) -> KeySet:
-    """Return the keys of a domain that are in hash classes. Of keys that the domain lacks, only those of these classes are looked at."""
+    """Return the keys of a domain that are in hash classes. Keys that the domain excludes are looked at only for these classes."""
     whole = KeySet.hashed(modulus, classes)
     if domain.extra or len(domain.classes) != domain.modulus:
         return domain & whole
@@ -127,7 +127,7 @@ def _in_classes(domain: KeySet, modulus: int, classes: Sequence[int]) -> KeySet:
 
 @lru_cache(maxsize=64)
 def _by_class(domain: KeySet, modulus: int) -> Mapping[int, Sequence[Key]]:
-    """Return the keys that a domain lacks by their hash class."""
+    """Return the keys that a domain excludes, by their hash class."""
     found: dict[int, list[Key]] = {}
     for key in domain.missing:
         found.setdefault(key_class(key) % modulus, []).append(key)
@@ -173,7 +173,7 @@ def _classes_in(hashed: KeySet, modulus: int) -> list[int]:
 
 
 def _class_rates(listed: dict[Key, float], single: Collection[Key], modulus: int) -> dict[int, float]:
-    """Return the rate of each class from the listed keys that are not atoms of their own."""
+    """Return the rate of each class, from the listed keys that are not atoms of their own."""
     rates: dict[int, float] = {}
     alone = set(single)
     for key, rate in listed.items():

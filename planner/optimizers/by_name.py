@@ -116,7 +116,7 @@ def plan(
 ) -> Plan:
     """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
 
-    `costs` are for optimizers that compare plans by what these cost. A function is called only if there are several plans.
+    `costs`: for optimizers that compare plans by cost. A function is called only if there are several plans.
 
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """
@@ -127,7 +127,7 @@ def plan(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Let no garbage be collected: planning makes many objects and hardly a cycle, and walking through them takes a third of its time."""
+    """Switch off garbage collection: planning makes many objects and hardly a cycle, and traversing them takes a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

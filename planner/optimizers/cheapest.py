@@ -1,8 +1,8 @@
-"""The optimizers `cost` and `exhaustive`: they propose tag trees, from which the plan with the fastest prediction is chosen.
+"""The optimizers `cost` and `exhaustive`: they propose tag trees, and the plan with the fastest prediction is chosen.
 
-`cost` proposes some. The greedy tree, which depends on rates alone, is one proposal. Others have fewer leaves, another order of removal, or rare tags
-lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best; small programs get all trees
-or random ones, too.
+`cost` proposes a few trees. One is the greedy tree, which depends on rates alone. Others have fewer leaves, another order of removal, or
+rare tags lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best. Small programs also get
+all trees, or random ones.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.planner.optimizers.atoms import Atom
@@ -45,7 +45,7 @@ MOST_ATOMS = 8
 def all_trees(graph: DependenceGraph) -> Iterator[TagTree]:
     """Yield every tag tree over the atoms whose sibling subtrees are independent, the single leaf first.
 
-    Raises UsageError where there are more than MOST_TREES.
+    Raises UsageError if there are more than MOST_TREES.
     """
     number = count_trees(graph)
     if number > MOST_TREES:
@@ -113,13 +113,13 @@ MANY_ATOMS = 2000
 """Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second."""
 
 FEW_TREES = 400
-"""Where there are no more trees than these, all are tried, which takes about a tenth of a second."""
+"""If there are no more trees than these, all are tried, which takes about a tenth of a second."""
 
 FEW_ATOMS, RANDOM_TREES = 12, 40
-"""Up to so many atoms, so many random trees are tried instead: state types may allow none of the others."""
+"""With at most FEW_ATOMS atoms, RANDOM_TREES random trees are tried instead: state types may allow none of the others."""
 
 MOST_WORK = 200_000
-"""The number of atoms after which lowering ends, since deep trees have many subtrees."""
+"""The number of visited atoms at which lowering ends, since deep trees have many subtrees."""
 
 
 def proposals(
@@ -167,7 +167,8 @@ def _counts(most: int) -> Iterator[int]:
 def lowered(graph: DependenceGraph, tree: TagTree) -> TagTree:
     """Return the tree with every atom as low as possible. An atom that depends on nothing below its node becomes a leaf there.
 
-    An atom that depends on one child's subtree only moves into that subtree. The most frequent atoms go first. Where none moves, it is the same tree.
+    An atom that depends on one child's subtree only moves into that subtree. The most frequent atoms go first. If no atom moves, the tree
+    is unchanged.
     """
     number = {id(atom): i for i, atom in enumerate(graph.atoms)}
     work, waiting, order = 0, [tree], list[tuple[TagTree, list[Atom], list[TagTree]]]()

@@ -42,7 +42,7 @@ class DependenceGraph:
         self._rest = [i for i, atom in enumerate(vertices) if atom.kind is None]
         self._modulus = max((atom.modulus for atom in vertices), default=1)
         domains = {id(atom.domain): atom.domain for atom in vertices if atom.domain}
-        self._domains = list(dict.fromkeys(domains.values()))  # the splits of a stream have equal ones
+        self._domains = list(dict.fromkeys(domains.values()))  # the splits of a stream have equal domains
         for i, atom in enumerate(vertices):
             if atom.kind is not None:
                 self._by_kind.setdefault(atom.kind, []).append(i)

@@ -17,8 +17,8 @@ question at a node is whether a type can be forked into a multiset of children; 
 >>> root.state_type, [child.state_type for child in root.children], [step.fork for step in root.fork_tree.steps()]
 ('whole', ['part', 'part', 'part'], ['open', 'halve'])
 
-Fitting costs some parallelism. If no sequence of forks leads from a node to its children, the node changes until one does: groupings are opened, two children
-become one leaf, or the parent absorbs a child. The last resort is one worker that owns everything.
+Fitting costs some parallelism. If no sequence of forks leads from a node to its children, the node is changed until one does: groupings are
+opened, two children become one leaf, or the parent absorbs a child. The last resort is one worker that owns everything.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Types = frozenset[str]
 Counts = tuple[int, ...]
 
 SEARCH_LIMIT = 200_000
-"""Most steps of the search for one node's fork tree."""
+"""The most steps of the search for one node's fork tree."""
 
 ENUMERATED_SPLITS = 4096
-"""Most ways to divide a node's children that are all tried."""
+"""Up to this number, all ways to divide a node's children are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _splits(counts: Counts) -> Iterator[Counts]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A fitted subtree; without a possible type, its parent has to absorb it."""
+    """A fitted subtree. If it has no possible type, its parent has to absorb it."""
 
     tree: TagTree
     tags: TagSet
@@ -265,7 +265,7 @@ class _Part:
 
 
 def fitted(tree: TagTree, program: Program) -> TagTree:
-    """Return the tree, changed no more than found necessary, so that it matches the program's state types.
+    """Return the tree, changed as little as necessary to match the program's state types.
 
     Raises NoPlanError if not even a single worker matches, because the initial state type does not handle all tags.
     """

@@ -1,8 +1,8 @@
 """Random valid tag trees from a seed, for runtime tests: optimizers choose only a few shapes.
 
-A node keeps a random part of its atoms, which need not separate the others. The components of the rest are put at random into
-groups, and each group is a child. So roots own several independent tags, nodes own tags that nothing below depends on, groupings
-own none, and sometimes one leaf owns everything.
+A node keeps a random part of its atoms, which need not separate the others. The components of the rest are put into random groups, and each
+group is a child. So there are roots with several independent tags, nodes with tags that nothing below depends on, nodes without tags, and
+sometimes one leaf that owns everything.
 
 >>> from dgs.model.dependence import Dependence
 >>> from dgs.planner.optimizers.atoms import Atom

@@ -5,7 +5,7 @@
 >>> tree.rate, tree.leaf_count, len(collapse(tree).own)
 (31.0, 2, 3)
 
-There are three ways to shape a tag tree: few leaves, one side for what does not accumulate, a bounded fan-out.
+There are three ways to shape a tag tree: few leaves, one side for tags that do not accumulate, a bounded fan-out.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def fold(tree: TagTree, visit: Callable[[TagTree, list[T]], T]) -> T:
 def balanced_groups(trees: Sequence[TagTree], count: int) -> list[list[TagTree]]:
     """Return the trees in at most `count` non-empty groups of about equal rate, each tree added to the lightest group, heaviest first.
 
-    The rarest trees, which make no difference together, are dealt by number: of keys that are unknown now, all may become frequent.
+    The rarest trees, which together make no difference, are dealt round robin: any of them may get the keys that become frequent later.
     """
     groups: list[list[TagTree]] = [[] for _ in range(min(count, len(trees)))]
     ordered = sorted(trees, key=lambda t: -t.rate)
@@ -98,7 +98,7 @@ def balanced_groups(trees: Sequence[TagTree], count: int) -> list[list[TagTree]]
 
 
 def _frequent(ordered: Sequence[TagTree]) -> int:
-    """Return how many of some trees, the most frequent first, are not rare: all others together have at most RARE of the rate."""
+    """Return the number of frequent trees. The trees are ordered by rate, and the rare ones together have at most RARE of it."""
     left, count = RARE * sum(tree.rate for tree in ordered), len(ordered)
     while count and ordered[count - 1].rate <= left:
         count -= 1
@@ -169,7 +169,7 @@ def _share(node: TagTree, budget: int) -> list[tuple[TagTree, int]]:
 
 
 def _large(node: TagTree, worth: Sequence[float], budget: int) -> list[int]:
-    """Return the positions of the children that keep their trees: those worth two leaves, else all if there are leaves for each."""
+    """Return the positions of the children that keep their trees: those worth two leaves, or if there are none all, if each can have a leaf."""
     trees = [i for i, child in enumerate(node.children) if child.children]
     large = [i for i in trees if int(worth[i]) > 1]
     return trees if not large and len(node.children) <= budget else large
@@ -220,7 +220,7 @@ def _accumulating_leaves(tree: TagTree, accumulating: frozenset[str]) -> list[Ta
 
 
 def bound_fan_out(tree: TagTree, max_fan_out: int) -> TagTree:
-    """Return the tree with at most `max_fan_out` (>= 2) children at each node: inner nodes that own no tags come between.
+    """Return the tree with at most `max_fan_out` (>= 2) children at each node, by inner nodes without tags.
 
     Synchronising k children costs the parent k messages; a tree over them costs each node at most `max_fan_out`, and its depth is
     logarithmic.

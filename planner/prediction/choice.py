@@ -15,10 +15,10 @@ LEAST_GAIN = 1.1
 """The least gain over one worker for which several are chosen, since predictions are not exact."""
 
 OVERRATED = 1.2
-"""Plans whose workers wait for each other were predicted 1.1 to 1.35 times too fast beside one worker on two hosts."""
+"""A divisor for plans whose workers wait for each other: on two hosts these were predicted 1.1 to 1.35 times too fast, compared with one worker."""
 
 LEAST_GAIN_ALONE = 1.6
-"""The same in one process, where only less merging can gain anything, and typical costs overrate that for slow updates."""
+"""The same in one process, where only less merging can bring a gain, which typical costs overrate for slow updates."""
 
 LATE = 0.5
 """The share of events with keys that no sample has, when most keys come late."""
@@ -66,7 +66,7 @@ def _reason(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, a
 
 
 def _reason_alone(plans: Sequence[Plan], predicted: Sequence[Prediction], best: int, against: int) -> str:
-    """In one process costs are not measured, so only ratios mean something."""
+    """Return the reason in one process, where costs are not measured and only ratios mean something."""
     several = best or against
     many, one = predicted[several].throughput, predicted[0].throughput
     ratio = (
@@ -80,7 +80,7 @@ def _ready_for_late_keys(
 ) -> int:
     """Return which of the plans that are as fast as the best one is the fastest once most keys are new.
 
-    In place of one worker only such are taken where hardly any event synchronises, since there predictions are the surest.
+    A single worker is replaced only by a plan in which hardly any event synchronises, since its prediction is the surest.
     """
     least = predicted[best].throughput / ALIKE
     alike = [
@@ -94,7 +94,7 @@ def _ready_for_late_keys(
 
 
 def with_late_keys(topology: Topology) -> Topology:
-    """Return the topology once keys that the sample lacks, if there are any, have the share LATE of their streams.
+    """Return the topology in which keys that the sample lacks have the share LATE of their streams.
 
     >>> from dgs.model.tag_sets import TagSet
     >>> from dgs.model.tags import kind
@@ -122,7 +122,7 @@ def _workers(plan: Plan) -> str:
 
 
 def rate(events: float) -> str:
-    """Return events per second as people write them.
+    """Return events per second as text.
 
     >>> rate(1_900_000.0), rate(5600.0), rate(3.0)
     ('1.9 M events/s', '5.6 k events/s', '3 events/s')

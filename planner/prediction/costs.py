@@ -26,13 +26,14 @@ class Costs:
     """Seconds of one core; `hop` is seconds of waiting. The defaults were measured once, on a busy server of two cores.
 
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
-    by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`
-    in our code; `column_calls`: what such a call takes in the user's, however few events there are, by kind.
+    by kind and for all others; None for a program without it. `stretch`: the extra cost of each stretch of events of one lane; `call`: of
+    each call of `update_batch`, in our code; `column_calls`: of such a call in the user's code, by kind.
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
-    `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch of which several workers own parts. `piece`: releasing the events of one lane between two requests that take the state.
+    `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch that is
+    divided among several workers. `piece`: releasing the events of one lane between two requests that take the state.
 
-    `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: that and decoding, where it crosses hosts.
+    `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: encoding and decoding it to cross hosts.
     `synchronisation`: asking one child for its state and returning it; `window`: a partial state of a child that accumulates, of one lane.
     `message`: sending and receiving a frame between two hosts; `byte`: each byte of it; `hop`: its time in transit.
     """
@@ -99,7 +100,7 @@ class Costs:
         )
 
     def scaled(self, *, events: float, joins: float) -> Costs:
-        """Return the costs with other ones of events, and of forks and joins: so many times as large.
+        """Return the costs with those of events, and of forks and joins, multiplied.
 
         >>> Costs(kinds={"a": 1.0}, fork=2.0).scaled(events=3.0, joins=0.5).kinds, Costs(fork=2.0).scaled(events=3.0, joins=0.5).fork
         ({'a': 3.0}, 1.0)
@@ -119,11 +120,11 @@ class Costs:
 
     @property
     def state(self) -> float:
-        """The seconds that a state takes which crosses hosts, without its message."""
+        """The seconds for a state to cross hosts, without its message."""
         return self.state_bytes * self.byte + self.encoding
 
     def source(self, stream: str) -> float:
-        """Return the seconds in which an event of an implementation stream is read from a file, 0 if it is in none.
+        """Return the seconds of reading an event of an implementation stream from its source, 0 if events are in memory.
 
         >>> Costs(sources={"views": 1e-6}).source("views/3"), Costs(sources={"views": 1e-6}).source("updates")
         (1e-06, 0.0)
@@ -159,4 +160,4 @@ TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""
 
 SHARE_OF_FRONTIER = 0.5
-"""The cost at each request of following several lanes above a worker, as a part of `piece`."""
+"""The cost, per request, of following several lanes above a worker, as a part of `piece`."""

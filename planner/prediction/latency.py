@@ -1,11 +1,10 @@
 """The model of latency: from an event's arrival to its outputs, while a job runs at a part of its greatest throughput.
 
-An event that needs the states of other workers waits for messages in transit and for the work of every level below its worker; any
-other event waits for its own `update`, and for a message in transit if another host reads its stream, or says how far streams above it
-have come. The workers do that work in turn with other work, which arrives at random: so it waits as in a queue with random arrivals and
-equal work (M/D/1), of which the tail is exponential. Messages in transit do not queue.
-What sources and sinks take is not in it, nor the time for which a stream is silent: an event waits until streams that it depends on
-have come as far.
+An event that needs the states of other workers waits for messages in transit and for the work of every level below its worker; any other
+event waits for its own `update`, and for a message in transit if another host reads its stream or a stream that it depends on. The workers
+do that work in turn with other work, which arrives at random: so an event waits as in a queue with random arrivals and equal work (M/D/1),
+whose tail is exponential. Messages in transit do not queue. The model leaves out the time of sources and sinks, and the time that an event
+waits for a silent stream.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -57,7 +56,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The way of some events to their outputs: seconds of work, seconds in transit, events per second."""
+    """The path of some events to their outputs: seconds of work, seconds in transit, events per second."""
 
     work: float
     transit: float
@@ -124,7 +123,7 @@ def _all_accumulate(node: PlanNode, of: Mapping[str, Traffic]) -> bool:
 
 
 def _quantile(ways: Sequence[_Way], share: float) -> float:
-    """Return the seconds within which a share of the events has come: by bisection, since ways differ."""
+    """Return the seconds within which a share of the events has arrived: by bisection, since paths differ."""
     total = sum(way.rate for way in ways)
     longest = 1 + math.log(1 / (1 - share)) / DECAY
     low, high = 0.0, max(way.transit + way.work * longest for way in ways)
@@ -136,7 +135,7 @@ def _quantile(ways: Sequence[_Way], share: float) -> float:
 
 
 def _arrived(way: _Way, seconds: float) -> float:
-    """Return the share of the events of one way that have come after some seconds."""
+    """Return the share of the events of one path that have arrived after some seconds."""
     waited = seconds - way.transit - way.work
     if waited < 0:
         return 0.0

@@ -5,8 +5,8 @@ each child for each event that needs the children's states, and for each request
 
 - a *host* does the work of its workers one at a time;
 - a *machine* has a limited number of cores for its hosts;
-- a *worker* whose children wait for forks waits for them and for messages in transit, and they wait for it in turn. So
-  these times add up on the path from the root down. No worker of an accumulating subtree waits.
+- a *worker* whose children need forks waits for them and for messages in transit, and they wait for the worker. So these times add up on
+the path from the root down. No worker of an accumulating subtree waits.
 
 The seconds that the busiest of these needs for the events of one second bound the throughput.
 """
@@ -33,13 +33,13 @@ EVENT_BYTES = 24.0
 """The bytes of an event on its way to another host: its time, its row number and a number as payload."""
 
 AT_ONCE = 2.0
-"""The cost of a partial state where those of many windows are folded at once, by `update_windows` or a compiled `update`, in `merge`s."""
+"""The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
 
 LOADING = 0.12
-"""The seconds in which a process loads what runs machine code, when its first loop is ready."""
+"""The seconds in which a process loads the compiler's runtime, when its first loop is ready."""
 
 LEAST_REST = 0.1
-"""The least part of the seconds of updates in a run that is folding, and not requests to children."""
+"""The least part of a run's seconds of updates that counts as folding and not as requests to children."""
 
 MESSAGE_BYTES = 40.0
 """The bytes of a message without its state: a request with its key, or an answer with its positions."""
@@ -67,9 +67,9 @@ class Busiest:
 class Prediction:
     """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, its bound as a clause.
 
-    `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes between hosts per
-    event, those of events that another host reads and of synchronisations. `busiest`: the worker with the most work.
-    `is_waiting`: its bound is that workers wait for each other.
+    `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes between hosts per event, for events
+    that another host reads and for synchronisations. `busiest`: the worker with the most work.
+    `is_waiting`: the bound is that workers wait for each other.
     """
 
     throughput: float
@@ -99,7 +99,7 @@ class Predictor:
         return latency(plan, of, self._costs, home)
 
     def corrected(self, plan: Plan, updates: float, joins: float) -> Costs:
-        """Return the costs by which the events of a second take so many seconds under a plan, and the user's forks and joins together."""
+        """Return the costs with which the events of one second take `updates` seconds under a plan, and the user's forks and joins `joins` seconds."""
         home, of = self._deployed(plan, None)
         model = _Model(plan, of, self._costs, home, self._topology.events)
         folding, asking, user = map(sum, zip(*map(model.parts, plan.nodes()), strict=True))
@@ -125,7 +125,7 @@ class _Model:
     ) -> None:
         self._plan, self._traffic, self._costs, self._home = plan, of, costs, home
         rate = sum(one.rate for one in of.values())
-        self._seconds = events / rate if rate else math.inf  # of the run, at these rates
+        self._seconds = events / rate if rate else math.inf  # the events of the whole run, at these rates
         self._own = {node.id: self._work(node) for node in plan.nodes()}
 
     def prediction(self, cores: int, loading: float) -> Prediction:
@@ -158,7 +158,7 @@ class _Model:
         )
 
     def _busiest(self, seconds: float) -> Busiest:
-        """Return the worker with the most work. `seconds`: those in which the events of one second are processed."""
+        """Return the worker with the most work. `seconds`: the time for the events of one second."""
         worker = max(self._own, key=lambda name: self._own[name])
         mine, scale = self._traffic[worker], 1 / seconds if seconds else 0.0
         return Busiest(worker, self._own[worker] * scale, mine.rate * scale, mine.asks * scale)
@@ -170,10 +170,10 @@ class _Model:
         return sum(self.parts(node)) + sent
 
     def parts(self, node: PlanNode) -> tuple[float, float, float]:
-        """Return the seconds for the events of one second in folding, in asking children, and in the user's forks and joins."""
+        """Return the seconds of folding, of asking children, and of the user's forks and joins, for the events of one second."""
         mine, costs, children = self._traffic[node.id], self._costs, len(node.children)
         forks = [child for child in node.children if not self._traffic[child.id].accumulates]
-        if forks:  # it folds one event, or answers one request, with the whole state
+        if forks:  # the worker folds one event, or answers one request, with the whole state
             asking = mine.asks * (costs.piece + costs.synchronisation * children)
         else:
             asking = (mine.asks * costs.merge + mine.rounds * costs.synchronisation) * children
@@ -183,9 +183,9 @@ class _Model:
     def _folding(self, mine: Traffic, *, is_leaf: bool) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
 
-        A worker that accumulates folds whole windows at once, which are counted where they are asked for. So does one worker for
-        all lanes if one of them ends the windows of the others: it joins each window with the state. A worker with children takes
-        each stretch of its own in turn with its synchronisations.
+        A worker that accumulates folds whole windows at once; they are counted as requests. A single worker also folds windows if one lane
+        ends those of all others: it joins each window with the state. A worker with children alternates between its own stretches and its
+        synchronisations.
         """
         costs = self._costs
         merged = stretched = 0.0
@@ -212,8 +212,8 @@ class _Model:
     def _compiled(self, mine: Traffic, interpreted: float, turns: float) -> float:
         """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
 
-        All lanes between two requests that take the state, or two of its own synchronisations, are folded by one call, or as many as there
-        are `turns`. Events that synchronise are interpreted.
+        One call, or one per turn (`turns`), folds all lanes between two requests that take the state, or two of its own synchronisations.
+        Events that synchronise are interpreted.
         """
         costs, seconds = self._costs, 0.0
         for lane in mine.lanes:
@@ -229,17 +229,14 @@ class _Model:
         return first * interpreted + (1 - first) * min(interpreted, seconds)
 
     def _interpreted(self, mine: Traffic) -> float:
-        """Return the share of a worker's events that come before its `update` is compiled, if it is at all.
-
-        Windows of one round are not folded in pieces, so it looks only behind them whether a loop is ready.
-        """
+        """Return the share of a worker's events that come before its `update` is compiled."""
         if not mine.rate or any(self._costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
             return 1.0
         most = INTERPRETED_FIRST + (BATCH_EVENTS if mine.accumulates and mine.asked else 0.0)
         return min(1.0, most / (mine.rate * self._seconds))
 
     def _sending(self) -> dict[int, float]:
-        """Return the seconds that each host reads streams and divides them among workers, and sends or takes events that another one reads."""
+        """Return each host's seconds of reading streams, of dividing them among workers, and of sending or taking events that another host reads."""
         each = (EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
         owned: dict[str, dict[int, float]] = {}
         owners: dict[str, set[str]] = {}
@@ -274,7 +271,7 @@ class _Model:
         return total
 
     def _asks_between(self, node: PlanNode) -> float:
-        """Return the states per second that cross hosts between a worker and its children: up and, if it forks, down."""
+        """Return the states per second that cross hosts between a worker and its children: up, and if it forks also down."""
         far = [child for child in node.children if self._home[child.id] != self._home[node.id]]
         ways = sum(1 if self._traffic[child.id].accumulates else 2 for child in far)
         return self._traffic[node.id].asks * ways
@@ -348,9 +345,9 @@ def _partial_states(mine: Traffic) -> float:
 
 
 def _pieces(mine: Traffic) -> float:
-    """Return how many pieces per second the lanes of a worker are cut into by requests that take its state, or ask for a part of it.
+    """Return into how many pieces per second requests that take a worker's state, or a part of it, cut its lanes.
 
-    All parts for one round are made at once. If several lanes above it take turns, it also has to follow these.
+    All parts for one round are made at once. If several lanes above the worker take turns, it also has to follow these.
     """
     asked = mine.asked_rounds if mine.accumulates else mine.asked
     following = SHARE_OF_FRONTIER * asked if mine.above > 1 else 0.0
@@ -358,7 +355,7 @@ def _pieces(mine: Traffic) -> float:
 
 
 def _cuts(rate: float, by: float) -> float:
-    """Return the parts per second into which events that come at random are cut by others.
+    """Return into how many parts per second other events cut events that come at random.
 
     >>> _cuts(30.0, 10.0), _cuts(30.0, 0.0)
     (7.5, 0.0)

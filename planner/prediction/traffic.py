@@ -54,9 +54,9 @@ class Traffic:
     """The traffic of one worker. `accumulates`: its whole subtree does, so it answers requests without waiting for a fork.
 
     `asked`: requests from above for its state, per second. `asks`: requests to each of its children, per second, including those
-    that it passes on. `asked_rounds`, `rounds`: how often per second such requests come and go, since events that nothing of the worker's
-    own comes between are announced together. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of its lanes are folded
-    in whole windows by `update_windows`, which its other lane ends. `folds_windows`: there is such a method.
+    that it passes on. `asked_rounds`, `rounds`: how often per second such requests come and go, since successive events are announced
+    together unless an own event comes between. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of
+    its lanes `update_windows` folds in whole windows, which its other lane ends. `folds_windows`: the program has that method.
     """
 
     lanes: tuple[LaneTraffic, ...]
@@ -86,7 +86,7 @@ class _Owned:
 
 
 class Between:
-    """A cache of whether tags of two sets depend on each other, since many plans of one program ask the same."""
+    """A cache of whether tags of two sets depend on each other, since many plans of a program need the same answers."""
 
     def __init__(self, program: Program) -> None:
         self.dependence = program.dependence
@@ -147,7 +147,7 @@ def traffic(
 
 
 class _Cuts:
-    """Rates at which the lanes of a worker, and of those above it, cut each other. Lanes with the same tags are looked at together."""
+    """The rates at which the lanes of a worker, and of the workers above it, cut each other. Lanes with the same tags are taken together."""
 
     def __init__(self, lanes: Iterable[_Owned], between: Between) -> None:
         self._between = between
@@ -165,7 +165,7 @@ class _Cuts:
         return others + max(0.0, alike - lane.rate)
 
     def _rates(self, tags: TagSet) -> tuple[float, float]:
-        """Return the rates of lanes that depend on some tags: of those with other tags, and of those with the same ones."""
+        """Return the rates of lanes that depend on some tags: of lanes with other tags, and of lanes with the same tags."""
         cutting = [
             self._alike[other]
             for other in self._near.to(tags)
@@ -197,7 +197,7 @@ class _Near:
                 self._of_key.setdefault((name, key), []).append(tags)
 
     def to(self, tags: TagSet) -> Iterable[TagSet]:
-        """Return the sets that may depend on some tags, in an order that is always the same: all but those that share no key with them."""
+        """Return the sets that may depend on some tags, in a fixed order: all except those that share no key with them."""
         if not self._is_indexed:
             return self._all
         found: dict[TagSet, None] = {}
@@ -213,19 +213,19 @@ class _Near:
 
 
 def _stretches(lane: _Owned, cuts_of: _Cuts, *, least: float) -> float:
-    """Return how many stretches a lane has per second: dependent lanes cut it, and at `least` the requests that take the state."""
+    """Return how many stretches a lane has per second. Dependent lanes cut it; requests that take the state cut it into at `least` so many."""
     cuts = max(cuts_of.of(lane), least)
     pieces = lane.rate * cuts / (lane.rate + cuts) if lane.rate and cuts else 0.0
     return max(pieces, lane.rate / BATCH_EVENTS)
 
 
 def _taking_turns(lane: _Owned, total: float) -> float:
-    """Return how often others cut a lane of a worker with children, which takes all its events in their order. `total`: of all own lanes."""
+    """Return how often other lanes cut a lane of a worker with children, which takes all its events in order. `total`: the rate of all own lanes."""
     return max(0.0, total - lane.rate)
 
 
 def _batches(lane: _Owned, rounds: float) -> float:
-    """Return how many stretches a lane has per second if its windows are folded together: those of one reading, or of one round."""
+    """Return how many stretches a lane has per second if the windows of one reading, or of one round, are folded together."""
     return max(min(lane.rate, rounds), lane.rate / BATCH_EVENTS)
 
 
@@ -236,7 +236,7 @@ def _windows(node: PlanNode, lanes: Iterable[_Owned], program: Program) -> int:
 
 
 def _synchronises(lane: _Owned, node: PlanNode, program: Program) -> bool:
-    """Return whether each event of a lane needs the states of the children. It does not if all of them accumulate."""
+    """Return whether each event of a lane needs the states of the children. None does if all of these accumulate."""
     kinds = program.accumulating
     adds_up = lane.kind in kinds and all(is_accumulating(child, kinds) for child in node.children)
     return bool(node.children) and not adds_up

@@ -113,7 +113,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
 
 @contextmanager
 def _directory(work_dir: Path) -> Iterator[Path]:
-    """Give a new directory for the events of roots, where tasks find it; remove it."""
+    """Yield a new directory for the events of roots that tasks can reach, and remove it afterwards."""
     directory = work_dir / f"roots-{uuid4().hex}"
     try:
         yield directory
@@ -123,7 +123,7 @@ def _directory(work_dir: Path) -> Iterator[Path]:
 
 def cores_of(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at a time, as far as it is known."""
-    context = getattr(spark, "_sc", None)  # a session of Spark Connect has none
+    context = getattr(spark, "_sc", None)  # a session of Spark Connect has no context
     if context is not None:
         return max(1, int(context.defaultParallelism))
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
@@ -222,7 +222,7 @@ def _as_of_one_host(
 
 
 def _sources(reports: Iterable[Report]) -> dict[str, Mapping[str, Any]]:
-    """Return the descriptions of the sources; of one that several tasks have read in parts, by the task that came furthest."""
+    """Return the descriptions of the sources; if several tasks have read parts of one, that of the task that came furthest."""
     found: dict[str, Mapping[str, Any]] = {}
     for name, about in (source for report in reports for source in report.sources.items()):
         if name not in found or about["rows"] > found[name]["rows"]:
@@ -231,9 +231,10 @@ def _sources(reports: Iterable[Report]) -> dict[str, Mapping[str, Any]]:
 
 
 def _figures(reports: Sequence[Report], sources: Mapping[str, Mapping[str, Any]]) -> list[HostFigures]:
-    """Return the figures of the tasks; a worker of which several tasks have done a part has the sum, and one of their numbers.
+    """Return the figures of the tasks. A worker whose work several tasks share has their sum, and the number of one of them.
 
-    What a task has read of a stream is not known, so the streams are those of the first, with what `sources` says.
+    It is unknown how much of a stream each task has read, so the figures of streams are those of the first task, corrected by
+    `sources`.
     """
     workers: dict[str, dict[str, int]] = {}
     for name, worker in (one for report in reports for one in report.per_worker.items()):

@@ -1,4 +1,4 @@
-"""The replay of units in windows, in tasks of their own: the events of a unit's root over the partial states of the windows.
+"""The replay of units in windows, each in a task: the events of a unit's root over the partial states of the windows.
 
 An update of the root's events need not be associative, so one task goes through the windows of a unit, in order. It gets the partial
 states chunk by chunk, joins those of a chunk, and has one chunk in memory.

@@ -1,7 +1,7 @@
-"""The events of a unit's root, laid into files that tasks read: their order keys separate the windows.
+"""The events of a unit's root, in files that tasks read. Their order keys separate the windows.
 
 The driver reads the root's stream once, a batch at a time, and keeps nothing of it in memory. Tasks map the keys, and read the events.
-Payloads that the codec does not carry are not written: then the task that needs them reads the stream again.
+Payloads that the codec cannot encode are not written: the task that needs them then reads the stream again.
 
 >>> import tempfile
 >>> from dgs.model.tags import Tag
@@ -79,7 +79,7 @@ class RootEvents:
 
 
 def pieces(batches: Iterable[EventBatch], size: int) -> Iterator[EventBatch]:
-    """Yield batches in pieces of which none has a multiple of `size` inside, counted in events."""
+    """Yield batches in pieces, cut at each multiple of `size` events."""
     place = 0
     for batch in batches:
         start = 0
@@ -91,7 +91,7 @@ def pieces(batches: Iterable[EventBatch], size: int) -> Iterator[EventBatch]:
 
 
 def _is_put(batch: EventBatch, file: IO[bytes]) -> bool:
-    """Append a batch to a file; return whether the codec carries it."""
+    """Append a batch to a file; return whether the codec can encode it."""
     try:
         data = codec.encode(batch, keeps_order=True)
     except CodecError:

@@ -25,16 +25,16 @@ from dgs.workers.runtime.job import Job
 from dgs.workers.sources.row_groups import parts, row_groups
 
 LEAST_ROWS = 250_000
-"""A part of a stream has at least about so many rows, or its task would mostly start and end."""
+"""The least number of rows, about, in a part of a stream: with fewer, its task would mostly start and end."""
 
 PARTS_A_CORE = 2
-"""Parts for each core where they are large, over all streams and units in windows, so that a slow one holds up less."""
+"""Large parts for each core, over all streams and units in windows, so that a slow part holds up less."""
 
 LARGE_PART = 4_000_000
-"""Rows of a part that is worth the start of one more task."""
+"""The rows of a part that are worth the start of one more task."""
 
 LEAST_IN_WINDOW = 16
-"""Rows in a window, on average, from which on a unit of one worker is cut: each window is a state that goes to another task."""
+"""The least average number of rows in a window for which a unit of one worker is cut: each window's state goes to another task."""
 
 
 class Schedule:
@@ -80,7 +80,7 @@ class Schedule:
     def _whole(self, unit: Unit) -> Task:
         node = unit.node
         tags = node.subtree_tags()
-        alone = PlanNode(node.id, tags, node.state_type)  # one worker does sequentially the work of all
+        alone = PlanNode(node.id, tags, node.state_type)  # one worker does the work of all, sequentially
         plan = Plan(alone if self._has_one_type else node)
         return Task(0, tags, plan=plan, state=self._first_state(unit))
 

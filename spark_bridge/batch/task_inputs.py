@@ -1,8 +1,8 @@
 """The events of one task: it reads the streams it needs with our own readers, and keeps the events with its tags.
 
 A task reads its streams from their beginning, or some row groups of a stream of Parquet files, so nothing is shuffled and events
-come in order. One reader of each row *keeps* its stream: this one counts dropped rows, reports how far it has come, and refuses tags
-that no worker owns. Whether the parts of a stream are in order is checked by `check_order`.
+come in order. For each row, one task *keeps* its stream: it counts dropped rows, reports how far it has come, and refuses tags that no
+worker owns. Whether the parts of a stream are in order is checked by `check_order`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dgs.workers.sources.contract import Reading
 
 @dataclass(frozen=True, order=True, slots=True)
 class Edges:
-    """The first row that was read of a part of a stream, with its time, and the time of the last row."""
+    """The first row read of a part of a stream, with its time, and the time of the last row."""
 
     row: int
     first: int
@@ -36,7 +36,7 @@ class Edges:
 
 
 def check_order(stream: str, parts: Iterable[Edges]) -> None:
-    """Raise OutOfOrderError if a part of a stream begins before the end of the part in front of it.
+    """Raise OutOfOrderError if a part of a stream begins before the end of the previous part.
 
     >>> check_order("clicks", [Edges(100, 7, 9), Edges(0, 1, 8)])
     Traceback (most recent call last):
@@ -50,7 +50,7 @@ def check_order(stream: str, parts: Iterable[Edges]) -> None:
 class Inputs:
     """The sources with events of `tags`. `keeps`: the implementation streams kept here. Must be closed.
 
-    `rows`: the row groups to read of streams of which others read the rest. `edges`: of those streams, once they have been read.
+    `rows`: the row groups to read of streams that several tasks share. `edges`: of those streams, once they have been read.
     """
 
     def __init__(

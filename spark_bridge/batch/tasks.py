@@ -44,10 +44,10 @@ DDL = "unit bigint, chunk bigint, task bigint, number bigint, what string, data 
 OUTPUTS, LETTER, WINDOWS, STATE, REPORT, ERROR = "outputs", "letter", "windows", "state", "report", "error"
 
 LARGEST_BATCH = 2**20
-"""Bytes after which answers go to Spark."""
+"""The number of bytes at which answers go to Spark."""
 
 NO_CHUNK = -1
-"""Stands for the chunk number in rows without partial states."""
+"""The chunk number of rows without partial states."""
 
 
 class Row(NamedTuple):
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work of one task on the events with `tags`. `rows`: the row groups that it reads of a stream, of others it reads all rows.
+    """The work of one task on the events with `tags`. `rows`: the row groups to read of a stream; other streams are read as a whole.
 
     `unit`: the number of its unit. If it computes the whole unit, `plan` is the plan of the unit's workers and `state` the encoded first
     state. If it folds, `node` is a worker below the unit's root, and the keys of the events of `root` separate the windows.
@@ -92,7 +92,7 @@ class Task:
 class Replay:
     """The replay of a unit in windows: the events of its root over the joined partial states, from the encoded first `state` on.
 
-    `number`: of its outputs, after those of the tasks; `drops` and `sources`: what the driver reports of the root's stream.
+    `number`: for its outputs, after the numbers of tasks; `drops` and `sources`: the driver's report on the root's stream.
     """
 
     number: int
@@ -108,8 +108,8 @@ class Replay:
 class Report:
     """A task's report at its end: staged files and figures. `began`, `ended`, `first_output`: seconds since 1970.
 
-    `skipped`: the events left out whose letters are not among the answers. `edges`: of each stream that it has read in parts, the
-    row and the time of the first event, and the time of the last.
+    `skipped`: the events left out whose letters are not among the answers. `edges`: for each stream that it has read in part, the row and
+    the time of the first event, and the time of the last.
     """
 
     files: tuple[StagedOutput, ...]
@@ -299,7 +299,7 @@ def _unit(
 
 
 def _windows(job: Job, task: Task, inputs: Inputs) -> Iterator[OutputBatch | Row]:
-    """Fold accumulating events into partial states, stream by stream, and yield the windows that a stream has passed."""
+    """Fold accumulating events into partial states, stream by stream; yield each window when the stream has passed it."""
     if task.node is None or task.root is None:
         raise InternalError(problem=f"task {task.number} has no windows")
     folder, keys = folder_of(job, task.node), task.root.keys()

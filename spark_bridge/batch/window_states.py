@@ -1,4 +1,4 @@
-"""Partial states of windows: folded from one stream, encoded for the way from tasks to driver, in chunks of the same windows at all leaves.
+"""Partial states of windows of one stream, encoded for their way from tasks to the driver, in chunks of the same windows at all leaves.
 
 >>> rows = list(chunks([(0, "a"), (1, "b"), (WINDOWS_A_CHUNK, "c")]))
 >>> [(chunk, codec.decode(data)) for chunk, data in rows]
@@ -64,7 +64,7 @@ def joined(parts: Iterable[Iterable[Window]], join: Callable[[State, State], Sta
 
 
 MOST_AT_ONCE = 65_536
-"""Most windows that one call folds into. A batch with fewer events than windows goes from one event to the next."""
+"""The most windows that one call folds into. A batch with fewer events than windows is folded event by event."""
 
 
 def folder_of(job: Job, node: PlanNode) -> Folder:

@@ -48,20 +48,20 @@ SCHEMA = pa.schema(
         ("saved", pa.binary()),
     ]
 )
-"""`run`: its id, the same after a resume; (run, epoch) is unique. `watermark`: every event with a smaller ts is in the state,
-null if there is no such bound. `events`: number of events in the state. `outputs`: number of outputs in the files of this epoch,
-null if outputs do not go to files. `state`, `positions`: JSON, the state null unless it is plain data of at most LARGEST_STATE
-bytes. `name`: that of the run's directory. `saved`: what a run resumes from if its checkpoints are lost (`saved_files`), null where it is
-larger than LARGEST_SAVED, and in all but the newest rows that are appended at a time after a crash."""
+"""`run`: its id, the same after a resume; (run, epoch) is unique. `watermark`: every event with a smaller ts is in the state, null if
+there is no such bound. `events`: number of events in the state. `outputs`: number of outputs in the files of this epoch, null if outputs
+do not go to files. `state`, `positions`: JSON, the state null unless it is plain data of at most LARGEST_STATE bytes. `name`: that of the
+run's directory. `saved`: the files that a run resumes from if its checkpoints are lost (`saved_files`); null if they are larger than
+LARGEST_SAVED, and in all but the newest of several rows that are appended together after a crash."""
 
 SHOWN = pa.schema([field for field in SCHEMA if field.name != "saved"])
 """The columns of a row that is made from a checkpoint file alone."""
 
 LARGEST_SAVED = 2**26
-"""Most bytes of a state that a row has in `saved`."""
+"""The most bytes of a state that a row has in `saved`."""
 
 LARGEST_STATE = 2**20
-"""Most bytes of an encoded state that a row shows."""
+"""The most bytes of an encoded state that a row shows."""
 
 
 def row_of(
@@ -93,7 +93,7 @@ def row_of(
 
 
 def row_of_saved(saved: Saved, run: str, *, name: str = "", files: bytes | None = None) -> Row:
-    """Return the row of a checkpoint read from a file. `files`: what goes into `saved`."""
+    """Return the row of a checkpoint read from a file. `files`: the content of `saved`."""
     told = saved.manifest
     return row_of(
         told.checkpoint,

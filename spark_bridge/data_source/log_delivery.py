@@ -29,10 +29,10 @@ from dgs.workers.event_log.merging import Run, merged, pieces
 from dgs.workers.event_log.segments import BatchId, RowFile, batch_hash, greatest, newest
 
 SEGMENT_ROWS = 1 << 20
-"""Most rows in a segment."""
+"""The most rows in a segment."""
 
 OF_FILES = "files "
-"""The prefix in place of a digest where rows are in files. Earlier versions have a digest after it."""
+"""The prefix in place of a digest if rows are in files. Earlier versions wrote a digest after it."""
 
 
 class Delivery:

@@ -41,8 +41,8 @@ class LogOptions:
 
     `log`: the directory. `stream`: the stream of all rows; or `key`: the column with the stream of each. `streams`: all streams, whose
     frontiers advance even without rows; empty: the streams that rows name. `ts`: the time column. `max_delay`: as written. `unit`: of a
-    time column of integers. `required`: columns that may not be null. `query`: the writer's id, if it is no streaming query. `batch`:
-    the number of the batch, if Spark gives none. `errors`: a directory for errors. `checkpoint`: Spark's checkpoint directory.
+    time column of integers. `required`: columns that must not be null. `query`: the writer's id, if it is no streaming query. `batch`: the
+    number of the batch, if Spark gives none. `errors`: a directory for errors. `checkpoint`: Spark's checkpoint directory.
     """
 
     log: Path

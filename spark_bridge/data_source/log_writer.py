@@ -35,7 +35,7 @@ QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 CONTINUOUS = "__is_continuous_processing"
 ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batches: .trigger(processingTime="1 second")'
-"""Spark would commit epochs and never write the rows of one."""
+"""With this trigger Spark would commit epochs without ever writing the rows of one."""
 
 DGS = 'format("dgs")'
 
@@ -84,7 +84,7 @@ class LogWrite:
             try:
                 for stream, rows in self._by_stream(table):
                     runs.append(self._run(stream, rows, query, staging, partition))
-            except BaseException:  # no message tells `abandon` of them
+            except BaseException:  # no message names these files to `abandon`
                 for run in runs:
                     Path(run.path).unlink(missing_ok=True)
                 raise

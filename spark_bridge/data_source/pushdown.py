@@ -1,4 +1,4 @@
-"""Conditions of a query that a reader of `format("dgs")` applies itself, so that Spark does not get other rows.
+"""Conditions of a query that a reader of `format("dgs")` applies itself, so that Spark gets matching rows only.
 
 A condition compares a column of integers, text, dates or booleans with values. Numbers with a fraction are left to Spark, for which
 NaN is the greatest number; so are times, which depend on the time zone of the session.
@@ -31,7 +31,7 @@ _OPERATORS = {
     "IsNull": "null",
     "IsNotNull": "not null",
 }
-"""The filters of Spark that are taken, by the names of their classes, which PySpark has from version 4.1 on."""
+"""The filters of Spark that the reader applies, by the names of their classes, which PySpark has from version 4.1 on."""
 
 _COMPARES: dict[str, tuple[Callable[..., Any], Callable[[Any, Any, Any], bool]]] = {
     "=": (pc.equal, lambda value, low, high: value < low or value > high),
@@ -40,12 +40,12 @@ _COMPARES: dict[str, tuple[Callable[..., Any], Callable[[Any, Any, Any], bool]]]
     ">": (pc.greater, lambda value, _, high: operator.ge(value, high)),
     ">=": (pc.greater_equal, lambda value, _, high: operator.gt(value, high)),
 }
-"""For each comparison: rows that meet it, and whether no value from `low` to `high` does."""
+"""For each comparison: the rows that meet it, and whether no value from `low` to `high` does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on a column. `is_`: a comparison, `in`, `null` or `not null`; `values`: those to compare with, of the column's type."""
+    """A condition on a column. `is_`: a comparison, `in`, `null` or `not null`; `values`: what to compare with, of the column's type."""
 
     column: str
     is_: str
@@ -97,14 +97,14 @@ def matching(table: pa.Table, conditions: Iterable[Condition]) -> pa.Table:
 
 
 def row_groups(file: pq.ParquetFile, conditions: Sequence[Condition], schema: pa.Schema) -> list[int]:
-    """Return the row groups of a file in which rows may meet all conditions. `schema`: the columns that conditions are of."""
+    """Return the row groups of a file in which rows may meet all conditions. `schema`: the columns of the conditions."""
     there, about = file.schema_arrow, file.metadata
     paths = {about.schema.column(index).path: index for index in range(about.num_columns)}
     known = [
         (condition, paths[condition.column])
         for condition in conditions
         if condition.column in paths
-        and condition.column in there.names  # and no path to a part of a record
+        and condition.column in there.names  # not a path to a field of a record
         and there.field(condition.column).type == schema.field(condition.column).type
     ]
     return [

@@ -1,8 +1,8 @@
 """The owner of a log's stream: the query that began it, as long as its Spark checkpoint directory exists.
 
-Spark identifies a query by an id in its checkpoint directory. A query with another id is another writer, and refused. If the
-owner's directory is lost, the owner cannot return, and a new query may succeed it, provided that it repeats every batch of the log
-with the same rows: these are not written again, and the stream becomes its own from the first new batch on.
+Spark identifies a query by an id in its checkpoint directory. A query with another id is another writer, and refused. If the owner's
+directory is lost, the owner cannot return, and a new query may succeed it. It must repeat every batch of the log with the same rows. These
+are not written again, and with the first new batch it becomes the owner.
 
 >>> import tempfile
 >>> directory = Path(tempfile.mkdtemp()) / "clicks"

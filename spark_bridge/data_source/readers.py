@@ -42,7 +42,7 @@ from dgs.workers.checkpoints.directory import CheckpointDirectory
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
-except ImportError:  # PySpark before 4.2 has no limits: a micro-batch has all there is
+except ImportError:  # PySpark before 4.2 has no limits: a micro-batch takes everything
     SupportsTriggerAvailableNow: type = object  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class EpochPartition(InputPartition):
 
 
 def schema(options: Mapping[str, str]) -> StructType:
-    """Return the schema of the data that the options ask for. Raises UsageError, also if a run has no outputs yet to show it."""
+    """Return the schema of the data that the options ask for. Raises UsageError, also if a run has no outputs yet."""
     wanted = Wanted.of(options)
     if wanted.what == CHECKPOINTS:
         return noted(from_arrow_schema(_of_checkpoints(wanted.path)), options)
@@ -172,7 +172,7 @@ class RunStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailable
         return {EPOCH: 0}
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """Return the limit of a micro-batch: Spark has none of epochs, and hands this one back."""
+        """Return the limit of a micro-batch. Spark has no limit of epochs, and passes this one back."""
         most = self._wanted.per_trigger
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
@@ -200,12 +200,12 @@ class RunStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailable
 
 
 def _of_checkpoints(run: Path) -> pa.Schema:
-    """Return the columns of the checkpoints of a run: the newest state that is kept tells the type of all."""
+    """Return the columns of the checkpoints of a run: the newest kept state gives the type of all states."""
     from dgs.job.run_directory import RunDirectory
 
     record, state = committed(run), None
     if record is not None and record.states:
-        with suppress(CorruptFileError):  # the run has deleted it, or reading its row says so
+        with suppress(CorruptFileError):  # the run has deleted it, or reading its row raises the error
             state = CheckpointDirectory(RunDirectory(run).checkpoints).load(max(record.states)).state
     types = {"state": kind_of(None if state is None else state_text(state)), "positions": POSITIONS}
     return pa.schema([field.with_type(types.get(field.name, field.type)) for field in SHOWN])

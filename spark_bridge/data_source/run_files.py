@@ -112,9 +112,8 @@ def output_place(run: Path) -> Place:
     """Return the place where a run publishes its outputs. Raises NoSuchRunError, UsageError if it has no file sink."""
     directory, sink = _directory(run), _output_sink(run)
     base = directory.path
-    if (
-        sink.kind == "spark" and sink.details.table is not None
-    ):  # unlike a path, its place stays when a run moves
+    # unlike a path, its place does not change when a run directory is moved
+    if sink.kind == "spark" and sink.details.table is not None:
         base = directory.base_dir
     found = sink_place(sink, output_dir=directory.path, base_dir=base)
     return Place(found.directory.resolve(), found.suffix, mark=found.mark)
@@ -135,7 +134,7 @@ def _output_sink(run: Path) -> SinkConfig:
 
 
 def schema_of(files: Iterable[OutputFile]) -> pa.Schema:
-    """Return a common schema of all files. Parquet states its own; text is read to find it."""
+    """Return a common schema of all files. Parquet files have one; text files are read to find it."""
     return common_schema(_schema(file.path) for file in files)
 
 

@@ -28,7 +28,7 @@ SPARKS = ("path", "checkpointlocation")
 """Options from Spark; the path is that of `load(PATH)`."""
 
 OF_TABLE, OWNER = "option.", "owner"
-"""A table of the catalog gives all its properties, of which every table has `owner`. Its options begin with `option.`."""
+"""For a table of the catalog, Spark passes all its properties: every table has `owner`, and its options begin with `option.`."""
 
 
 NOTE = "dgs"
@@ -59,7 +59,7 @@ class Wanted:
         given = of_table | {name: given[name] for name in known & given.keys()}
         if unknown:
             raise _wrong(f"has no option {unknown[0]!r} for reading; there are {', '.join(GIVEN)}")
-        if is_of_table(options) and "path" in given:  # its LOCATION, as Hadoop writes it
+        if is_of_table(options) and "path" in given:  # the LOCATION of a table, in Hadoop's form
             given["path"] = re.sub("^file:/+", "/", given["path"])
         run, what = given.get("run", given.get("path")), given.get("what", OUTPUTS)
         if run is None:

@@ -1,4 +1,4 @@
-"""States and positions of checkpoints as typed columns, where their JSON shows one type for all epochs of a run.
+"""States and positions of checkpoints as typed columns, if their JSON has one type in all epochs of a run.
 
 >>> kind_of('{"ann":3,"bob":4}'), kind_of('{"total":1,"mean":0.5}'), kind_of("[1,2]")
 (MapType(map<string, int64>), StructType(struct<total: int64, mean: double>), DataType(string))
@@ -30,13 +30,13 @@ POSITIONS = pa.map_(
 """For each stream: tags, their split, and the ts and seq below which all their events are in the state."""
 
 MOST_FIELDS = 100
-"""Most fields of a record that becomes a struct."""
+"""The most fields of a record that becomes a struct."""
 
 _SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
 def kind_of(state: str | None) -> pa.DataType:
-    """Return the type of a state, given as JSON; that of text for a state that stays JSON.
+    """Return the type of a state that is given as JSON; the type of text if it stays JSON.
 
     A number or a truth value has its own type. A record whose values have one type is a map, since its keys may change from one epoch
     to the next; another record of scalars is a struct.

@@ -5,12 +5,12 @@
 >>> tolerant("concat('CAST(x AS INT)', `CAST(a`)")
 ("concat('CAST(x AS INT)', `CAST(a`)", {})
 
-A cast in a branch fails only in the rows that come there.
+A cast in a branch fails only in the rows that take that branch.
 
 >>> tolerant("IF(k = 'n', CAST(v AS INT), 0)")[1]
 {'CAST(v AS INT)': "(k = 'n') IS TRUE AND (v) IS NOT NULL AND TRY_CAST(v AS INT) IS NULL"}
 
-After AND and OR, and in a lambda, a cast stays as it is: only Spark knows whether it comes there.
+After AND and OR, and in a lambda, a cast is unchanged: only Spark knows whether it is evaluated.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Open:
 
 
 def tolerant(expression: str) -> tuple[str, dict[str, str]]:
-    """Return an expression whose casts give null where they fail, and for the text of each cast the condition that it fails."""
+    """Return an expression whose casts give null if they fail, and for the text of each cast the condition under which it fails."""
     casts = sorted(_casts(expression), key=lambda cast: cast.start)
 
     def tried(start: int, stop: int) -> str:
@@ -107,7 +107,7 @@ def tolerant(expression: str) -> tuple[str, dict[str, str]]:
 
 
 def argument(cast: str) -> str:
-    """Return what a cast, given as text, is applied to.
+    """Return the operand of a cast that is given as text.
 
     >>> argument("CAST(CAST(x AS DECIMAL(10, 2)) AS INT)")
     'TRY_CAST(x AS DECIMAL(10, 2))'
@@ -117,7 +117,7 @@ def argument(cast: str) -> str:
 
 
 def either(some: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Return the conditions of both; the same cast in several places fails if it does so in one of them."""
+    """Return the conditions of both expressions. If both have the same cast, it fails if it fails in either."""
     found = dict(some)
     for text, condition in others.items():
         known = found.get(text, condition)

@@ -1,6 +1,6 @@
-"""Division of a micro-batch: each row gets the number of its stream, or that of the reason why it can belong to none.
+"""Division of a micro-batch: each row gets the number of its stream, or of the reason why it belongs to none.
 
-Spark writes the rows of each number into a directory of their own. So one pass tells events from rows that cannot be events.
+Spark writes the rows of each number into a separate directory. So one pass separates events from rows that cannot be events.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Division:
-    """The rules by which rows are divided. `casts`: the texts of the casts that have a column FAILED, by number. `late`: the streams that leave late rows out."""
+    """The rules by which rows are divided. `casts`: the texts of the casts with a column FAILED, by number.
+
+    `late`: the streams that leave late rows out.
+    """
 
     options: LogOptions
     casts: tuple[str, ...] = ()
@@ -66,7 +69,7 @@ class Division:
 
     @property
     def reasons(self) -> list[Reason]:
-        """The reasons there may be, in the order of their numbers, which follow those of the streams."""
+        """The possible reasons, in the order of their numbers, which follow those of the streams."""
         key = [self.options.key] if self.options.key else []
         nulls = dict.fromkeys([self.options.ts, *key, *self.options.required])
         return [
@@ -78,7 +81,7 @@ class Division:
 
     @property
     def parts(self) -> int:
-        """The most numbers that rows have."""
+        """The number of different numbers that rows may have."""
         return len(self.options.streams) + len(self.reasons)
 
     def numbered(self, rows: Any, floors: Mapping[str, int]) -> Any:
@@ -95,7 +98,7 @@ class Division:
             branches.append("ELSE 0")
         else:
             branches += [f"WHEN {self._is_of(name)} THEN {i}" for i, name in enumerate(self.options.streams)]
-        # One text: each function of PySpark is some calls of Java, a hundred of which take as long as a small batch.
+        # One SQL text: a function of PySpark makes several calls of Java, and a hundred calls take as long as a small batch.
         return rows.selectExpr("*", f"CASE {' '.join(branches)} END AS {PART}")
 
     def _condition(self, reason: Reason, floors: Mapping[str, int], kind: str) -> str | None:
@@ -139,7 +142,7 @@ def _digest(spark: Any, files: Iterable[Path]) -> Any:
     columns = []
     for number, (name, kind) in enumerate(rows.dtypes):
         has_hash = not any(part in kind for part in ("map<", "variant", "interval"))
-        # A null leaves no trace in the hash, so the numbers between the columns tell which one is null.
+        # A null does not change the hash, so the numbers between the columns tell which one is null.
         columns += [quoted(name) if has_hash else f"CAST({quoted(name)} AS STRING)", str(number)]
     found = f"xxhash64({', '.join(columns)})"
     halves = [f"{found} & 4294967295L", f"shiftrightunsigned({found}, 32)"]  # a sum of 64 bits would overflow

@@ -14,7 +14,7 @@ from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence
 from dgs.spark_bridge.session.settings_advice import absent
 
 LONGEST = 60
-"""An error shows at most so many characters of a record."""
+"""The most characters of a record in an error."""
 
 _ADVICE = {
     "TIMESTAMP(NANOS": (
@@ -31,7 +31,7 @@ _ADVICE = {
         ". The files have several types of this column: name one that holds all values under `columns:`, and another `log:` if rows are in it"
     ),
 }
-"""What to do, by a part of Spark's message, which does not say."""
+"""Advice by a part of Spark's message, if the message itself has none."""
 
 _WRONG = "__wrong_record"
 _WRONG_INPUT = re.compile(
@@ -61,7 +61,7 @@ def explained(
 
 
 def _wrong_record(query: Query, spark: Any, base_dir: Path | None) -> str | None:
-    """Return words for the first record of text files that does not fit the columns, if Spark can still say which it is."""
+    """Return a description of the first record of text files that does not fit the columns, if Spark can still find it."""
     source = query.source
     is_typed = bool(source.columns) and source.nulls is None  # else a null would be taken for a wrong cell
     if spark is None or base_dir is None or source.format not in TEXT or not is_typed:
@@ -93,7 +93,7 @@ def _advice(said: str, query: Query, base_dir: Path | None) -> str:
 def _located(
     error: MalformedRowError, stream: str, query: Query, spark: Any, base_dir: Path | None
 ) -> DgsError:
-    """Return the error with the file and the row, if Spark can still say which they are."""
+    """Return the error with the file and the row, if Spark can still find them."""
     column = str(error.facts["column"])
     place = _place(column, query, spark, base_dir)
     if place is None:

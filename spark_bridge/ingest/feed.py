@@ -62,7 +62,7 @@ class Feed:
         return self._place / "checkpoint"
 
     def begin(self) -> bool:
-        """Make the log ready for its readers; return whether the query still has to run: not if it ended in an earlier run.
+        """Make the log ready for its readers. Return whether the query still has to run: False if it ended in an earlier run.
 
         Raises PlanFileError if the log has rows of another query.
         """
@@ -170,9 +170,8 @@ class Feed:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{int(source.trigger) // 10**6} milliseconds")
-        with conf(
-            spark, _plain_files(spark) if is_here else {}
-        ):  # a query keeps the settings that it starts with
+        # a query keeps the settings with which it starts
+        with conf(spark, _plain_files(spark) if is_here else {}):
             started = writer.start()
         with _stopped_at_the_end(started) as running:
             while running.isActive:
@@ -193,7 +192,7 @@ class Feed:
     def _streaming(self, spark: Any) -> tuple[Any, Callable[[Any, int], None]]:
         """Return the streaming rows and the function for their micro-batches.
 
-        A batch that the log has already in part is repeated as it was read then, whatever has changed since.
+        A batch that is already partly in the log is read again as it was then, whatever has changed since.
         """
         rows, now = whole(spark, self.query, base_dir=self._base_dir), self.query
         put_now = self._batches(now, shaped(rows, now), self.checkpoint)
@@ -235,12 +234,12 @@ class Feed:
 
 
 def _is_widened(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Whether there are further columns, and those of before as they were. A batch that comes again is read without the new ones."""
+    """Return whether columns were added and none changed. A batch that comes again is read without the new columns."""
     return 0 < len(before) < len(now) and before.items() <= now.items()
 
 
 class _Remembering:
-    """A function for `foreachBatch`, and the error that it raised: of this Spark keeps only the text."""
+    """A function for `foreachBatch` that keeps the error it raised, since Spark keeps only its text."""
 
     def __init__(self, put: Callable[[Any, int], None]) -> None:
         self.put = put
@@ -255,9 +254,9 @@ class _Remembering:
 
 
 def _plain_files(spark: Any) -> dict[str, str]:
-    """Return the setting with which Spark writes no file of checksums beside each one of its checkpoint: for each file Hadoop runs `chmod`."""
+    """Return the setting with which Spark's checkpoints have no checksum files: Hadoop runs `chmod` for each file."""
     is_there = spark._jvm.org.apache.spark.util.Utils.classIsLoadable  # noqa: SLF001 - PySpark has no public way to Java
-    places = ("streaming.checkpointing", "streaming")  # the second one up to Spark 4.0
+    places = ("streaming.checkpointing", "streaming")  # the second setting is for Spark up to 4.0
     names = (
         f"org.apache.spark.sql.execution.{place}.FileSystemBasedCheckpointFileManager" for place in places
     )
@@ -270,5 +269,5 @@ def _stopped_at_the_end(query: Any) -> Iterator[Any]:
     try:
         yield query
     finally:
-        with contextlib.suppress(Exception):  # Spark may be gone
+        with contextlib.suppress(Exception):  # Spark may have ended
             query.stop()

@@ -37,7 +37,7 @@ def _unheard(_sentence: str) -> None:
 def feeding(
     job: Job, config: SparkConfig, caller: Caller = Caller(notify=_unheard)
 ) -> Iterator[Callable[[], list[RowsLeftOut]]]:
-    """Run the Spark queries of a job while the block runs, and stop them at its end. Give a function that tells what they left out.
+    """Run the Spark queries of a job while the block runs, and stop them at its end. Yield a function that returns what they left out.
 
     `caller.notify` gets a sentence when Spark starts, and one for each setting or option without effect.
 
@@ -78,7 +78,7 @@ def feeding(
 
 
 def may_need_dgs(config: SparkConfig, queries: Sequence[Query]) -> bool:
-    """Return whether queries may read outputs or checkpoints of another run, by the data source `dgs`: by its name or from a catalog."""
+    """Return whether queries may read outputs or checkpoints of another run by the data source `dgs`, given by name or through a catalog."""
     has_catalog = config.remote is not None or any("catalog" in name.lower() for name in config.conf)
     sources = [query.source for query in queries]
     texts = [text or "" for one in sources for text in (one.format, one.sql, one.where, *one.select)]
@@ -125,16 +125,15 @@ def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
     while alive := [thread for thread in threads if thread.is_alive()]:
         if not stop.wait(LOOKS_EVERY):
             continue
-        with contextlib.suppress(
-            Exception
-        ):  # batch queries cannot be stopped in another way; Spark may be gone
+        # batch queries cannot be stopped in another way; Spark may have ended
+        with contextlib.suppress(Exception):
             interrupt(tag)
         alive[0].join(INTERRUPTS_EVERY)
 
 
 def _tagging(spark: Any) -> tuple[Callable[[str], None], Callable[[str], object]]:
     """Return two functions: one tags the jobs of the calling thread, the other ends the jobs with a tag."""
-    if getattr(spark, "_jsparkSession", None) is None:  # of Spark Connect
+    if getattr(spark, "_jsparkSession", None) is None:  # a session of Spark Connect
         return spark.addTag, spark.interruptTag
     # A classic session keeps its tags per thread, so the tags go to the context.
     return spark.sparkContext.addJobTag, spark.sparkContext.cancelJobsWithTag

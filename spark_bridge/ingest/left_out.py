@@ -1,4 +1,4 @@
-"""Rows that do not enter the log, by the policies of the plan file: counted, and kept as dead letters where it says so.
+"""Rows that do not enter the log, by the policies of the plan file: they are counted, and kept as dead letters if it says so.
 
     LOG/.dead-letters/QUERY/reason=column%20page%20is%20null/batch=7/part-00000-....parquet
 

@@ -1,8 +1,8 @@
-"""Micro-batches on their way into the event log: Spark writes the rows as files, and the driver signs for them.
+"""Micro-batches on their way into the event log: Spark writes the rows as files, and the driver commits the files to the log.
 
 `foreachBatch` gives each micro-batch as a DataFrame. Its rows are divided by stream and written as Parquet by the tasks. The footers of
-the files count them, and show whether readers can put them in order with little memory. If not, Spark sorts the rows of this batch and
-of all later ones. The commit of a stream is one segment that names its files. No row enters this process.
+the files count them, and show whether readers can put them in order with little memory. If they cannot, Spark sorts the rows of this batch
+and of all later ones. The commit of a stream is one segment that names its files. No row enters this process.
 
 A batch that comes again is written again, under new names, and Spark compares the rows: the log keeps the first files.
 """
@@ -38,7 +38,7 @@ from dgs.workers.storage.disk import make_directory
 
 
 class RowCounts:
-    """The rows of a query that Spark has read, and those that the log has, since this process began. Only its thread adds.
+    """Counts the rows of a query that Spark has read, and those in the log, since this process began. Only its thread adds.
 
     >>> counts = RowCounts()
     >>> counts.listener = lambda: print(counts.read, counts.committed)
@@ -61,7 +61,7 @@ class RowCounts:
             self.listener()
 
     def __reduce__(self) -> tuple[type[RowCounts], tuple[()]]:
-        """Travel to a server of Spark Connect without the listener, which has no use there."""
+        """Pickle without the listener, which has no use in a server of Spark Connect."""
         return RowCounts, ()
 
 
@@ -76,13 +76,13 @@ WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
 """The setting of how many files a task may write at once."""
 
 MOST_WRITERS = 32
-"""A task writes so many files at once at most. For more parts it writes one file after the other."""
+"""The most files that a task writes at once. With more parts it writes one file after the other."""
 
 INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"])
 """Types of columns that are written as differences: as small as with a dictionary, in two thirds of the time."""
 
 WORKING = Path("_temporary", "0", "_temporary")
-"""Directories that Hadoop makes below that of the files. For each that it makes itself it starts a process, `chmod`."""
+"""Directories that Hadoop needs below that of the files. If Hadoop makes one itself, it starts a process, `chmod`."""
 
 BUFFERED = 32 << 20
 """The bytes of rows that a task holds for its files, all together."""
@@ -90,7 +90,7 @@ BUFFERED = 32 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """The files of a micro-batch: the folder of each part that has rows, the columns, and the number of all rows, events or not."""
+    """The files of a micro-batch: the folder of each part with rows, the columns, and the number of all rows, events or not."""
 
     folders: Mapping[int, Path]
     columns: pa.Schema
@@ -99,7 +99,10 @@ class Written:
 
 @dataclass
 class Way:
-    """The way to write the rows of a query. `is_divided`: once a batch may have had rows that are no events. `is_sorted`: once one was far from in order."""
+    """How the rows of a query are written.
+
+    `is_divided`: True once a batch may have had rows that are not events. `is_sorted`: True once a batch was far from sorted.
+    """
 
     is_divided: bool = False
     is_sorted: bool = False
@@ -142,7 +145,7 @@ class MicroBatches:
 
     def _put(self, rows: Any, batch: int, query: Query) -> None:
         staging = Staging(self.options.log, query.id)
-        has_flags = any(name.startswith(FAILED) for name in rows.columns)  # not in rows that come again
+        has_flags = any(name.startswith(FAILED) for name in rows.columns)  # but not for rows that come again
         division = self.division if has_flags else replace(self.division, casts=())
         staging.clear()  # a killed process left its files behind
         try:
@@ -154,7 +157,7 @@ class MicroBatches:
             staging.clear()
 
     def _written(self, rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written:
-        """Let Spark write the rows: undivided while all that the query has read were events of its only stream, and unsorted while readers can sort them."""
+        """Let Spark write the rows: undivided while all so far were events of the only stream, unsorted while readers can sort."""
         make_directory(place)
         has_casts = any(name.startswith(FAILED) for name in rows.columns)
         if division.options.key is not None or has_casts or self.left_out.has_any:
@@ -173,7 +176,7 @@ class MicroBatches:
                 return found
 
     def _as_before(self, rows: Any, batch: int) -> Any:
-        """Return the rows of a batch that some stream has already with the columns that they had then: files may have gained others."""
+        """Return the rows of a batch that some stream already has, with the columns of that time: files may have gained others."""
         for stream in self.options.streams:
             directory = self.options.log / stream
             last = newest(directory)
@@ -191,7 +194,7 @@ class MicroBatches:
         return Query(read_object(self.checkpoint / "metadata")["id"], str(self.checkpoint))
 
     def _commit(self, spark: Any, batch: int, found: Written, query: Query) -> int:
-        """Make the events of a batch part of the log; return how many they are."""
+        """Make the events of a batch part of the log; return their number."""
         self.left_out.take(found.folders, batch)
         streams = self.options.streams
         delivery = Delivery(
@@ -215,7 +218,7 @@ class MicroBatches:
         return sum(file.rows for files in taken for file in files)
 
     def _floors(self, batch: int) -> dict[str, int]:
-        """Return the greatest times that are late in a batch, of the streams that leave late rows out: what the log said before it."""
+        """Return the greatest times that are late in a batch, for the streams that leave late rows out, from the log before the batch."""
         found = {}
         for stream in self.division.late:
             last = newest(self.options.log / stream)
@@ -227,7 +230,7 @@ class MicroBatches:
         return found
 
     def _taken(self, number: int, batch: int, found: Written) -> tuple[RowFile, ...]:
-        """Return the files of a stream, moved to their place."""
+        """Move the files of a stream to their place, and return them."""
         if number not in found.folders:
             return ()
         directory = self.options.log / self.options.streams[number]
@@ -237,12 +240,13 @@ class MicroBatches:
 def written(
     rows: Any, place: Path, division: Division, floors: Mapping[str, int], *, is_sorted: bool
 ) -> Written:
-    """Let Spark write the rows below a directory that is there, divided. Raises errors of Spark."""
+    """Let Spark write the rows, divided, below an existing directory. Raises errors of Spark."""
     options = division.options
     columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
     types = dict(rows.dtypes)
     nulls = [field.name for field in columns if pa.types.is_null(field.type)]
-    kept = rows.drop(*nulls) if nulls else rows  # each step costs milliseconds, as many as a small batch
+    # each step costs milliseconds, which matters in small batches
+    kept = rows.drop(*nulls) if nulls else rows
     of_rows = {name: kind for name, kind in types.items() if is_of_rows(name) and name not in nulls}
     folder = place / f"batch-{secrets.token_hex(6)}"
     _directories(folder)
@@ -264,11 +268,11 @@ def written(
 def undivided(
     rows: Any, place: Path, division: Division, floors: Mapping[str, int], *, is_sorted: bool
 ) -> Written | None:
-    """Let Spark write the rows as those of the only stream; None if the footers of the files do not prove that all are events."""
+    """Let Spark write the rows as events of the only stream; return None if the footers of the files do not prove that all are events."""
     options = division.options
     columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
     if any(pa.types.is_null(column.type) for column in columns):
-        return None  # Parquet has no such columns
+        return None  # Parquet cannot hold such columns
     hidden = [name for name in rows.columns if not is_of_rows(name)]
     kept = rows.drop(*hidden) if hidden else rows
     folder = place / f"batch-{secrets.token_hex(6)}"
@@ -288,7 +292,7 @@ def _are_events(path: Path, needed: set[str], ts: str, floors: Mapping[str, int]
     schema = [footer.schema.column(i) for i in range(footer.num_columns)]
     flat = {column.name: i for i, column in enumerate(schema) if column.name == column.path}
     if not needed <= flat.keys():
-        return False  # a record's footer tells of its fields only
+        return False  # the footer has statistics only of a record's fields
     for group in map(footer.row_group, range(footer.num_row_groups)):
         if any(
             (found := group.column(flat[name]).statistics) is None or found.null_count != 0 for name in needed
@@ -311,7 +315,7 @@ def _are_mergeable(found: Written, division: Division) -> bool:
 
 
 def _directories(folder: Path, name: str = "") -> Path:
-    """Make a folder and the directories that Hadoop makes for files in it, or in the one of this name; return where the files come."""
+    """Make a folder and the directories that Hadoop needs for files in it, or in the folder `name` in it; return the files' directory."""
     for parent in reversed([WORKING, *WORKING.parents]):
         private_files.make_directory(folder / name / parent)
     return folder / name
@@ -324,7 +328,7 @@ def _found(folder: Path, columns: pa.Schema) -> Written:
 
 
 def _options(files: int, types: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of Parquet for tasks that write so many large files at once. `types`: those of the columns."""
+    """Return the options of Parquet for tasks that write `files` large files at once. `types`: of the columns."""
     return {
         **{f"parquet.enable.dictionary#{name}": "false" for name, kind in types.items() if kind in INTEGERS},
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",

@@ -24,10 +24,10 @@ from dgs.spark_bridge.ingest.casts import argument, either, tolerant
 from dgs.spark_bridge.session.settings_advice import text
 
 FILE, ROW, VALUE = "dead_letter_file", "dead_letter_row", "dead_letter_value"
-"""Columns of dead letters: the file and the row in it that Spark read, as far as it knows them, and the value whose cast fails."""
+"""Columns of dead letters: the file and the row in it, if Spark knows them, and the value whose cast fails."""
 
 HIDDEN = "__dgs_"
-"""The prefix of columns that are not of the rows."""
+"""The prefix of our own columns."""
 
 FAILED = f"{HIDDEN}cast_"
 """Columns that say whether a cast failed."""
@@ -71,7 +71,7 @@ class Query:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The columns that tags are made of, which may not be null."""
+        """The columns that tags are made of, which must not be null."""
         tags = [stream.tags for stream in self.streams if isinstance(stream.tags, TagConfig)]
         parts = [part for tag in tags for part in (tag.kind, tag.key) if isinstance(part, ColumnRef)]
         return tuple(dict.fromkeys(part.column for part in parts))
@@ -83,14 +83,14 @@ class Query:
 
     @property
     def late(self) -> dict[str, Literal["stop", "drop", "dead_letter"]]:
-        """The streams whose late rows do not enter the log, and what to do with these."""
+        """The streams whose late rows do not enter the log, and the policy for these rows."""
         policies = {stream.id: stream.on_disorder for stream in self.streams}
         found = {id_: policy.late for id_, policy in policies.items() if isinstance(policy, SortWithin)}
         return {id_: late for id_, late in found.items() if late != "stop"}
 
     @property
     def selected(self) -> tuple[list[str], dict[str, str]]:
-        """The expressions that make the rows, and for each CAST in them that may fail its text, with a condition that it fails."""
+        """The expressions that make the rows, and for the text of each CAST in them that may fail the condition under which it fails."""
         if self.malformed == "stop":
             return self.source.select, {}
         tried = [tolerant(expression) for expression in self.source.select]
@@ -110,7 +110,7 @@ class Query:
         said = self.source.model_dump(
             mode="json", exclude={"trigger", "max_delay", "log", "query", "on_malformed"}
         )
-        new = {"nulls": None, "encoding": "utf-8"}  # logs begun before there were these do not have them
+        new = {"nulls": None, "encoding": "utf-8"}  # older logs do not have these
         said = {part: value for part, value in said.items() if part not in new or value != new[part]}
         said["ts"] = {
             part: value for part, value in said["ts"].items() if part != "format" or value is not None
@@ -177,12 +177,12 @@ def shaped(rows: Any, query: Query, *, knows_files: bool = True) -> Any:
 
 
 def is_of_rows(column: str) -> bool:
-    """Whether a column is one of the rows, not one that divides them or tells where they come from."""
+    """Return whether a column belongs to the rows, and is not one of ours."""
     return not column.lower().startswith(HIDDEN) and column.lower() not in (FILE, ROW, VALUE)
 
 
 def _check_names(columns: Sequence[str]) -> None:
-    """Raise UsageError if a column of the rows has a name of ours, by which it would be left out of the log."""
+    """Raise UsageError if a column of the rows has the name of one of ours, and would be left out of the log."""
     for name in columns:
         if not is_of_rows(name):
             advice = (
@@ -192,7 +192,7 @@ def _check_names(columns: Sequence[str]) -> None:
 
 
 def told(reader: Any, source: SparkSource) -> Any:
-    """Return a reader of Spark with the source's format, options and columns."""
+    """Return Spark's reader with the source's format, options and columns."""
     given = {name: text(value) for name, value in source.options.items()}
     reader = reader.format(source.format).options(**{**text_files.options_of(source), **given})
     columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in source.columns.items())
@@ -295,7 +295,7 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
         )
     for stream in streams[1:]:
         other = _source(stream)
-        # The plan file of a resumed run spells the defaults out, so a default counts as omitted.
+        # The plan file of a resumed run states the defaults, so a default counts as omitted.
         said = {
             part
             for part, field in SparkSource.model_fields.items()

@@ -1,7 +1,7 @@
 """Succession: a query whose Spark checkpoint directory was lost begins from its first row again, and goes on where the log ends.
 
-The new query may cut other micro-batches. So its rows are held back until they are as many as those of the log. Then each row of
-the log must be among them, however often it occurs, and the others are the next batch. Spark compares; no row enters this process.
+The new query may cut other micro-batches. So its rows are held back until they are as many as those of the log. Then they must contain each
+row of the log as often as the log does, and the others are the next batch. Spark compares; no row enters this process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Succession:
         return batch + int(note["offset"]) if note else batch
 
     def concerns(self, batch: int) -> bool:
-        """Whether the log may have rows of a batch under other numbers. Raises OwnedLogError if the log is another query's."""
+        """Return whether the log may have rows of a batch under other numbers. Raises OwnedLogError if the log is another query's."""
         roles = {standing(self.options.log / stream, self.query) for stream in self.options.streams}
         if "successor" in roles or self._note.get("batch") == batch:
             return True
@@ -58,7 +58,7 @@ class Succession:
 
         Raises ReplayMismatchError if rows of the log do not come again.
         """
-        if any(not is_of_rows(name) for name in rows.columns):  # then rows that are no events are left out
+        if any(not is_of_rows(name) for name in rows.columns):  # rows that are not events are then left out
             shown = [quoted(name) for name in rows.columns if is_of_rows(name)]
             rows = (
                 self.division.numbered(rows, {}).where(f"{PART} < {len(self.options.streams)}").select(*shown)
@@ -94,7 +94,7 @@ class Succession:
         return Staging(self.options.log, f"{self.query.id} repeats").directory
 
     def _logged(self, batch: int) -> Iterator[tuple[Path, Segment]]:
-        """Yield the segments of the query before, each with its directory. Raises UnrepeatableLogError."""
+        """Yield the segments of the previous query, each with its directory. Raises UnrepeatableLogError."""
         end = self.number(batch) if self._note else None
         for stream in self.options.streams:
             row = 0

@@ -33,7 +33,7 @@ _LETTERS = {
 
 
 def problems_of(source: SparkSource) -> Iterator[str]:
-    """Yield what Spark cannot do of a source's nulls, encoding and form of times."""
+    """Yield the parts of a source's nulls, encoding and form of times that Spark cannot handle."""
     if source.nulls is not None and source.format != "csv":
         yield "`nulls:` are those of files of format csv"
     charset = _CHARSETS.get(codecs.lookup(source.encoding).name)
@@ -48,7 +48,7 @@ def problems_of(source: SparkSource) -> Iterator[str]:
 
 
 def options_of(source: SparkSource) -> dict[str, str]:
-    """Return the options for a file of text: what is wrong in it is an error, unless the plan file says another `mode`."""
+    """Return the options for a text file: a wrong record is an error, unless the plan file says another `mode`."""
     if source.format not in TEXT:
         return {}
     options = {"mode": "FAILFAST", "encoding": _CHARSETS[codecs.lookup(source.encoding).name]}
@@ -59,14 +59,14 @@ def options_of(source: SparkSource) -> dict[str, str]:
 
 
 def all_texts(source: SparkSource) -> SparkSource:
-    """Return a source whose columns are all text, if its `nulls` have to be told from values of other types."""
+    """Return the source, with all columns as text if `nulls` must be applied before values get other types."""
     if source.nulls is None:
         return source
     return source.model_copy(update={"columns": dict.fromkeys(source.columns, "string")})
 
 
 def with_nulls(rows: Any, source: SparkSource) -> Any:
-    """Return the rows of CSV files with null where `nulls` says so, and nowhere else in columns of text.
+    """Return the rows of CSV files, with null for the texts in `nulls`, and for no others in columns of text.
 
     Spark's own option `nullValue` keeps its meaning.
     """

@@ -1,4 +1,4 @@
-"""The training of Java for Spark: a small query, after which Java writes an archive of the classes that it has loaded."""
+"""The training run of Java for Spark: a small query, after which Java writes an archive of the classes that it has loaded."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def prepare() -> Path | None:
     private_files.make_directory(archive.parent)
     class_archive.remove_stale()
     if "SPARK_HOME" not in os.environ:
-        with suppress(OSError):  # a file system without links: then Spark has its own home
+        with suppress(OSError):  # a file system without links: Spark uses its own home
             class_archive.make_jars(
                 archive.parent / "home", Path(pyspark.__file__).parent / class_archive.JARS
             )
-    archive.unlink(missing_ok=True)  # Java would use it, and write none
+    archive.unlink(missing_ok=True)  # with an archive, Java would use it and write none
     with tempfile.TemporaryDirectory(dir=archive.parent) as name:
         directory = Path(name)
         draft = directory / class_archive.ARCHIVE

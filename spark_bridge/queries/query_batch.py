@@ -1,7 +1,7 @@
 """A query answered by Spark: `spark.sql` of its text, over tables that become views.
 
-A loop has no statement: each of its steps is one, over a view that is as far as it has come. What a statement would read twice is a
-view, too: a text in which it stands again wherever it is read may be too large for Spark.
+A loop has no statement: each of its steps is one, over a view of the values so far. A part that a statement would read twice is also a
+view: repeated, its text may be too large for Spark.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def answered(
     config: SparkConfig,
     work_dir: Path,
 ) -> dict[str, list[Row]]:
-    """Return the rows of each output of a script, in canonical form: in order if the output is a list.
+    """Return the rows of each output of a script in canonical form, in order if the output is a list.
 
     Raises QueryError Q501 for what Spark lacks, Q701 and Q704 for data; what `session` raises; SparkQueryError.
     """
@@ -66,7 +66,7 @@ def answered(
 
 @contextmanager
 def telling_cases_apart(spark: Any) -> Iterator[None]:
-    """Let Spark tell the cases of names apart, as queries do."""
+    """Make Spark's names case-sensitive, as those of queries are."""
     before = spark.conf.get(CASE_SENSITIVE)
     spark.conf.set(CASE_SENSITIVE, "true")
     try:
@@ -86,10 +86,10 @@ class Views:
         self._made: list[str] = []
         self._numbering = Numbering()
         self._shared: dict[int, Source] = {}
-        self._turning: set[str] = set()  # what loops change
+        self._turning: set[str] = set()  # the tables that loops change
 
     def add(self, name: str, frame: Any) -> None:
-        """Make a frame the view of a name, in place of the one before."""
+        """Make a frame the view of a name, in place of the previous one."""
         view = f"dgs_query_{next(self._numbers)}"
         frame.createOrReplaceTempView(view)
         self._names[name] = view
@@ -108,7 +108,7 @@ class Views:
         return found if relation.is_ordered else sorted(found, key=order_key)
 
     def frame(self, relation: Relation) -> Any:
-        """Return a relation as a frame of Spark; its loops are run."""
+        """Return a relation as a frame of Spark, after running its loops."""
         ready = self._read_once(self._without_loops(relation))
         return self._asked(ready)
 
@@ -122,7 +122,7 @@ class Views:
         return self._spark.sql(text)
 
     def _read_once(self, relation: Relation) -> Relation:
-        """Return a relation in which each node with several readers is a view, computed now. What no loop changes stays one."""
+        """Return a relation in which each node with several readers is a view, computed now. Views that no loop changes are kept."""
         graph = SharedGraph(Script.of(relation), self._numbering)
         now: dict[int, Relation] = {}
 
@@ -169,7 +169,7 @@ class Views:
         return Source(last, schemas[node.result], changes=False)
 
     def _keep(self, name: str, frame: Any, schema: Schema) -> None:
-        """Make a frame the view of a name, computed now: else each step would compute all steps before it again."""
+        """Make a frame the view of a name, and compute it now: otherwise each step would compute all earlier steps again."""
         typed = [
             f"CAST({ticked(column)} AS {spark_type(of)}) AS {ticked(column)}" for column, of in schema.fields
         ]
@@ -180,7 +180,7 @@ def _error_of(error: Exception) -> Exception:
     """Return our error for one of Spark's: of the data, of our text, or of Spark."""
     from pyspark.errors import AnalysisException, ParseException
 
-    raised = re.search(r"QueryError: (Q\d+): (.+)", str(error))  # by a user's function
+    raised = re.search(r"QueryError: (Q\d+): (.+)", str(error))  # raised by a user's function
     if raised is not None:
         return QueryError.of(raised[1], raised[2])
     problem = first_line(error)

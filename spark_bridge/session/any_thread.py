@@ -1,4 +1,4 @@
-"""Writers of PySpark that find `format("dgs")` in every thread, and say which mode it has.
+"""PySpark's writers, adapted so that `format("dgs")` works in every thread and with its own mode.
 
 Spark looks a Python data source up in the active session of the calling thread. A thread that has not made the session has none, though
 the DataFrame that it writes has one. And Spark refuses a write without a mode before it asks the data source.
@@ -25,7 +25,7 @@ def activate(spark: Any) -> None:
 
 
 def adapt_writers() -> None:
-    """Let the writers of DataFrames activate the session of their DataFrame. Those of Spark Connect need no active one."""
+    """Let the writers of DataFrames activate the session of their DataFrame. Those of Spark Connect need no active session."""
     from pyspark.sql.readwriter import DataFrameWriter
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 

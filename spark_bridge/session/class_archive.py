@@ -1,7 +1,7 @@
-"""An archive of Spark's classes, as Java keeps them: a session that has it starts in half the time, and its first query takes less.
+"""An archive of Spark's classes in Java's format: with it, a session starts in half the time, and its first query is faster.
 
 Without one, Java reads, checks and links some 15,000 classes at each start. `dgs doctor --prepare-spark` makes the archive, for this Java
-and this PySpark. It counts only with the same class path, so Spark's home is beside it. Java itself ignores one that does not fit.
+and this PySpark. The archive is valid only with the same class path, so Spark's home is beside it. Java itself ignores an archive that does not fit.
 
     ~/.cache/dgs/spark/KEY/classes.jsa       190 MB
     ~/.cache/dgs/spark/KEY/home              links to the installed PySpark, and copies of three jars without files that cost time
@@ -31,8 +31,8 @@ LEFT_OUT = {
     "janino-": "META-INF/DUMMY.",
     "commons-compiler-": "META-INF/DUMMY.",
 }
-"""Beginnings of names: of jars, and of the files that our copies of them leave out. The first one lets every session start Scala's
-reflection, for two functions of PySpark's ML. The others sign the compiler of queries, and an archive takes no signed classes."""
+"""Jars, and the files that our copies of them leave out, by the beginnings of their names. The first file makes every session start
+Scala's reflection, for two functions of PySpark's ML. The others sign the compiler of queries, and an archive takes no signed classes."""
 
 
 def place() -> Path:
@@ -54,7 +54,7 @@ def place() -> Path:
 
 
 def prepared() -> Path | None:
-    """Return the directory of the archive, if this user has made it; None also without Java or a home."""
+    """Return the directory of the archive, None if this user has not made it, or without Java or a home."""
     try:
         directory = place()
         private_files.refuse_foreign(directory)
@@ -63,7 +63,7 @@ def prepared() -> Path | None:
         OSError,
         RuntimeError,
         DgsError,
-    ):  # Spark starts without an archive, or says itself why it does not
+    ):  # Spark starts without an archive, or says itself why it cannot start
         return None
 
 
@@ -76,7 +76,7 @@ def remove_stale() -> None:
 
 
 def make_jars(home: Path, installed: Path) -> None:
-    """Make the folder of jars in a home, unless it is there: links to the installed ones, copies of those that have something LEFT_OUT."""
+    """Make the folder of jars in a home, unless it exists: links to the installed jars, and copies of those in LEFT_OUT."""
     jars = home / JARS
     if jars.is_dir() and not jars.is_symlink():
         return
@@ -90,7 +90,7 @@ def make_jars(home: Path, installed: Path) -> None:
                 _copy_without(unwanted[0], jar, draft / jar.name)
             else:
                 (draft / jar.name).symlink_to(jar)
-        jars.unlink(missing_ok=True)  # a link to all, of an earlier version
+        jars.unlink(missing_ok=True)  # an earlier version made one link to all jars
         draft.rename(jars)
 
 

@@ -26,13 +26,13 @@ from dgs.spark_bridge.session.reachability import is_on_this_machine
 from dgs.workers.storage.disk import make_directory
 
 UMASK = "spark.hadoop.fs.permissions.umask-mode"
-"""Hadoop's own mask: it gives files and directories their modes whatever the mask of the process."""
+"""Hadoop's own umask, which it uses in place of the process's."""
 
 STOPS_WITHIN = 10.0
 """Seconds that the JVM has to end before it is killed."""
 
 WRITES_WITHIN = 300.0
-"""Seconds to end of a JVM that writes an archive of its classes."""
+"""Seconds for a JVM to end if it writes an archive of its classes."""
 
 LOGGING = """\
 rootLogger.level = warn
@@ -48,14 +48,14 @@ COMPILING = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=500000 -XX:Tier4MinInvocationThreshold=60000 "
     "-XX:Tier4CompileThreshold=1500000 -XX:Tier4BackEdgeThreshold=4000000"
 )
-"""Options with which Java's slower compiler waits a hundred times as long: by default half of the work of a Spark that starts is its own."""
+"""Options with which Java's optimizing compiler waits a hundred times as long: by default it does half of the work while Spark starts."""
 
 SMALL_HEAP = "1g"
-"""The memory of an embedded Spark, unless the plan file says more."""
+"""The memory of an embedded Spark, unless the plan file gives another."""
 
 COLLECTING = "-XX:+UseSerialGC -Xmn320m -XX:MetaspaceSize=256m"
-"""The collector of a small heap: one that works beside the program takes a tenth of the work of a Spark that starts. With room for new
-objects and for classes it collects three times in place of ten until a million rows are read."""
+"""The collector of a small heap: a concurrent one takes a tenth of the work while Spark starts. With room for new objects and for classes
+it collects three times instead of ten until a million rows are read."""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
@@ -79,7 +79,7 @@ class Embedded:
         conf, shown = (SparkConf(loadDefaults=False).setMaster(master) for _ in range(2))
         for name, value in _with_logging(_with_umask(settings), work_dir).items():
             conf.set(name, value)
-            if masked(value) == value:  # the command line of a process is for everybody to read
+            if masked(value) == value:  # everybody can read the command line of a process
                 shown.set(name, value)
         here = _here(master, settings) | home_of_links(master, work_dir)
         threading.Thread(target=_import_converters, daemon=True, name="dgs-spark-imports").start()
@@ -93,7 +93,7 @@ class Embedded:
                 if is_on_this_machine(master):
                     _leave_out_checksums(self._context)
             except Exception as error:
-                # Before the JVM ends: a Java error asks it for its text.
+                # before the JVM ends, since a Java error asks it for its text
                 problem, is_lost = sentence(str(error)), is_of_lost_java(error)
                 self._end()
                 if is_lost:
@@ -111,7 +111,7 @@ class Embedded:
 
     def stop(self) -> None:
         """Stop the session and the JVM, dead or alive."""
-        with contextlib.suppress(Exception):  # the JVM may be gone
+        with contextlib.suppress(Exception):  # the JVM may have ended
             self.spark.stop()
         with contextlib.suppress(Exception):
             self._context.stop()
@@ -135,13 +135,13 @@ class Embedded:
 
 
 def _import_converters() -> None:
-    """Import, while the JVM starts, what PySpark imports at its first call of Java: pandas among others, a third of a second."""
+    """Import, while the JVM starts, the modules that PySpark's first call of Java imports: pandas and others take a third of a second."""
     with contextlib.suppress(ImportError):
         importlib.import_module("pyspark.testing.utils")
 
 
 def _leave_out_checksums(context: Any) -> None:
-    """Keep Hadoop from writing a file of checksums beside each file: Parquet has its own, and for each file Hadoop runs `chmod`."""
+    """Keep Hadoop from writing a checksum file beside each file: Parquet has checksums, and Hadoop runs `chmod` for each file."""
     files = context._jvm.org.apache.hadoop.fs.FileSystem  # noqa: SLF001 - PySpark has no public way to Hadoop
     files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
 
@@ -173,7 +173,7 @@ def end_quietly(server: Any) -> None:
 
 
 def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]:
-    """Return the settings with the logger's, which Java must know before it loads its first class."""
+    """Return the settings with those of the logger, which Java must know before it loads its first class."""
     properties = work_dir / "log4j2.properties"
     private_files.write(properties, LOGGING)
     name = "spark.driver.extraJavaOptions"
@@ -185,7 +185,7 @@ def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]
 
 @contextlib.contextmanager
 def masked_log(log: Path) -> Iterator[IO[bytes]]:
-    """Give the file that Spark's output goes to. Where values are hidden it goes through a thread that masks them, line by line."""
+    """Yield the file that Spark's output goes to. If there are secrets, the output goes through a thread that masks them line by line."""
     with open(log, "ab", opener=private_files.opener) as output:
         if not all_hidden():
             yield output
@@ -204,9 +204,9 @@ def _copy_masked(out: int, log: Path) -> None:
 
 
 def _here(master: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's environment variables: this interpreter and its import path; on this machine the loopback interface, too.
+    """Return Spark's environment variables: this interpreter and its import path, and on this machine the loopback interface.
 
-    The executors of a cluster have the Python of PYSPARK_PYTHON or of the setting, where there is one.
+    Executors of a cluster use the Python of PYSPARK_PYTHON or of the setting, if there is one.
     """
     root = str(Path(dgs.__file__).parents[1])
     known = os.environ.get("PYTHONPATH", "")
@@ -224,7 +224,7 @@ def _here(master: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_umask(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with the mask of files that Spark's tasks make: the plan file's, where that lets the group in."""
+    """Return the settings with the umask of files that Spark's tasks make, if the plan file lets the group in."""
     mask = private_files.mask()
     return {**({} if mask == private_files.OWNER_ONLY else {UMASK: mask}), **settings}
 

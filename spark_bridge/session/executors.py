@@ -1,7 +1,7 @@
-"""The executors of a cluster: whether any comes, and whether their Python can run ours; our package is sent where they lack it.
+"""The executors of a cluster: whether any comes, and whether their Python can run our code. If they lack our package, it is sent.
 
-What Spark does without Python (reading, sorting and writing logs) needs only executors. `format("dgs")` and `runtime: {kind: spark}` run
-Python in tasks: that must have the packages of `NEEDED`, and the minor version of this one.
+Work of Spark without Python (reading, sorting and writing logs) needs executors only. `format("dgs")` and `runtime: {kind: spark}` run
+Python in tasks. That Python must have the packages in `NEEDED`, and the minor version of this one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COME_WITHIN = 60.0
 
 
 class NoExecutorError(ResourceError):
-    """A Spark cluster runs no job: no executor has come, or none reaches the driver."""
+    """A Spark cluster runs no job: no executor has come, or none can reach the driver."""
 
     code = "DGS542"
     template = "no executor of {master} has run a first job within {seconds:g} s; the driver is at {driver}"
@@ -70,7 +70,7 @@ def await_executor(spark: Any, *, within: float = COME_WITHIN) -> None:
 
 
 def python_problem(spark: Any, work_dir: Path) -> str | None:
-    """Return why the executors cannot run our Python code; None if they can, perhaps since our package was sent to them now."""
+    """Return why the executors cannot run our Python code, after sending our package if they lack it; None if they can."""
     found = _looked(spark)
     if isinstance(found, str):
         return found
@@ -107,7 +107,7 @@ def packed(place: Path) -> Path:
 
 
 def _looked(spark: Any) -> dict[str, Any] | str:
-    """Return what the Python of an executor has: its version, the version of our package, what is missing; or why it does not run."""
+    """Return the version of an executor's Python, that of our package there, and what is missing; or why that Python does not run."""
     try:
         [row] = (
             spark.range(0, 1, 1, 1)

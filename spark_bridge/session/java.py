@@ -57,7 +57,7 @@ def major(text: str) -> int | None:
 
 
 def _version(java: Path) -> str:
-    """Return the version line: from the file beside the binaries, which costs nothing, else from Java itself."""
+    """Return the version line: from the file beside the binaries, which is cheap to read, else from Java itself."""
     release = java.resolve().parent.parent / "release"
     try:
         for line in release.read_text(encoding="utf-8").splitlines():

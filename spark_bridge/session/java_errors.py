@@ -85,7 +85,7 @@ def first_line(error: BaseException) -> str:
 
 
 ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.clientserver")
-"""Loggers of PySpark for errors of queries and of functions that it calls, which it raises too."""
+"""Loggers of PySpark for errors of queries and functions, which it also raises."""
 
 
 def silence_loggers(*, is_silent: bool) -> None:

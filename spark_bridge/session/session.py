@@ -94,7 +94,7 @@ def session(
 ) -> Iterator[Any]:
     """Give the SparkSession of this process; start it if there is none.
 
-    `with_dgs`: with the data source `dgs`. To register it takes Spark a Python process, so a session that nobody else uses may lack it.
+    `with_dgs`: with the data source `dgs`. Spark starts a Python process to register it, so a session that does not need it may lack it.
     `work_dir`: absolute directory for temporary files, warehouse and log of a session started here.
     A session that the user of this process has started is used as it is, and not stopped.
     `notify` gets a sentence for each setting without effect.
@@ -195,7 +195,8 @@ def _started(config: SparkConfig, work_dir: Path, *, with_dgs: bool) -> _Current
             register(found.spark)
             found.has_dgs = True
     except Exception as error:
-        problem = first_line(error).rstrip(".")  # before the JVM ends: a Java error asks it for its text
+        # before the JVM ends, since a Java error asks it for its text
+        problem = first_line(error).rstrip(".")
         if found is not None:
             _stop(found)
         if isinstance(error, DgsError):
@@ -229,7 +230,7 @@ def _found(config: SparkConfig, work_dir: Path, log: Path) -> _Current:
 
 
 def _begin_on_cluster(current: _Current, work_dir: Path) -> None:
-    """Wait for the executors, send them our code where they lack it, and take their number of cores for shuffles."""
+    """Wait for the executors, send them our code if they lack it, and use their number of cores for shuffles."""
     spark = current.spark
     await_executor(spark)
     current.python_problem = python_problem(spark, work_dir)
@@ -257,7 +258,7 @@ def register(spark: Any) -> None:
     with _this_interpreter(spark):
         spark.dataSource.register(DgsDataSource)
     adapt_writers()
-    spark.conf.set(PUSHDOWN, "true")  # Spark ignores it before 4.1
+    spark.conf.set(PUSHDOWN, "true")  # Spark before 4.1 ignores it
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Settings and file options in a plan file that Spark would silently ignore: an error, or a warning with a suggestion; and packages that are missing.
+"""Advice on a plan file for Spark: settings and file options that Spark would silently ignore, and missing packages.
 
 Spark accepts any name, and third-party packages add their own. So only a name close to one that Spark documents draws a warning.
 
@@ -91,7 +91,7 @@ def unknown_options(source: SparkSource) -> Iterator[str]:
 
 
 def misspelt(names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
-    """Yield a suggestion for each name that is close to a known one, but not it. Case does not count."""
+    """Yield a suggestion for each name that is close to a known one but not equal to it. Case does not count."""
     spelt = {one.lower(): one for one in known}
     for name in names:
         like = get_close_matches(name.lower(), spelt, n=1, cutoff=LIKE)

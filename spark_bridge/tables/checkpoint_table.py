@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 Append = Callable[[Sequence[Row]], None]
-"""Appends rows in order. May raise anything; then it gets the same rows again, and skips rows that are in the table."""
+"""Appends rows in order. It may raise anything; then it gets the same rows again, and skips those that are in the table."""
 
 OpenSession = Callable[[], "AbstractContextManager[SparkSession]"]
 
@@ -276,7 +276,7 @@ def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> Che
         work_dir = job.output_dir.absolute() / "spark"
         append = TableAppend(table, lambda: session(job.spark, work_dir, notify=notify), job.run_id)
     follower = Follower(append, notify=notify)
-    RunDirectory(job.output_dir).note(run=job.run_id)  # finds the rows of this run if the directory is lost
+    RunDirectory(job.output_dir).note(run=job.run_id)  # to find the rows of this run if the directory is lost
     return SparkStore(
         store,
         follower,

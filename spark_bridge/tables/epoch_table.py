@@ -87,7 +87,10 @@ class EpochTable:
             writing.insertInto(self.name)
 
     def read(self, spark: SparkSession, schema: pa.Schema | None = None) -> DataFrame:
-        """Return the table as it is now. `schema`: columns to read of Parquet files without a name, of which some may lack some."""
+        """Return the table as it is now. `schema`: the columns to read of a table of Parquet files without a name.
+
+        Some files may lack some columns.
+        """
         if self.name is None:
             from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -31,7 +31,7 @@ FRESH = "Begin anew with `dgs run --fresh`"
 
 
 class CheckpointTableError(CheckpointError):
-    """The table of checkpoints cannot stand for a lost directory of checkpoints."""
+    """The table of checkpoints cannot replace a lost directory of checkpoints."""
 
     code = "DGS526"
     template = "cannot make the checkpoints of run {run} again from table {table}: {problem}"

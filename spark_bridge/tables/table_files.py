@@ -1,6 +1,6 @@
-"""Tables of Parquet files on this machine, to which epochs are appended without Spark: its first write takes as long as a small run.
+"""Tables of Parquet files on this machine, to which epochs are appended without Spark, whose first write takes as long as a small run.
 
-Each append is one file, which has its name once it is durable. Until then its name begins with `_`, which Spark passes over.
+Each append writes one file, which gets its name once it is durable. Until then its name begins with `_`, which Spark ignores.
 
 >>> import tempfile
 >>> from dgs.spark_bridge.data_source.checkpoint_rows import row_of
@@ -30,11 +30,11 @@ from dgs.spark_bridge.tables.output_tables import outlives_session
 from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 
 _OF_SPARK = ("parquet", "fs.defaultFS", "commitProtocol")
-"""Parts of names of settings that say where and how Spark writes Parquet."""
+"""Parts of the names of settings that decide where and how Spark writes Parquet."""
 
 
 def is_of_files(table: EpochTable, config: SparkConfig) -> bool:
-    """Whether a table is nothing but Parquet files here: no catalog that outlives the run and no setting of Spark has a say in it."""
+    """Return whether a table is only Parquet files here: no lasting catalog and no setting of Spark affects it."""
     is_here = config.remote is None and is_on_this_machine(config.master) and "://" not in table.location
     is_plain = table.format == "parquet" and not any(
         part in name for name in config.conf for part in _OF_SPARK
@@ -48,7 +48,7 @@ def is_of_files(table: EpochTable, config: SparkConfig) -> bool:
 
 
 class FilesAppend:
-    """Appends rows of a run to a directory of Parquet files, but not epochs that are there. Raises OutputUnwritableError."""
+    """Appends rows of a run to a directory of Parquet files, except epochs that are there. Raises OutputUnwritableError."""
 
     def __init__(self, place: Path, run: str) -> None:
         self._place, self._run = place, run

@@ -31,7 +31,8 @@ RECENT_SECONDS = 5.0
 
 
 LATE_PART, LATE_SECONDS, MOST_LATE = 1 / 3, 5.0, 200
-"""The seconds left follow from the speed in the last part of the time so far, which lasts at least LATE_SECONDS; about so many figures of it are kept."""
+"""The seconds left follow from the speed in the last part of the time so far, which lasts at least LATE_SECONDS; about so many figures of
+it are kept."""
 
 
 class _Seen(NamedTuple):

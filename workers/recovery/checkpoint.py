@@ -33,7 +33,8 @@ from dgs.workers.recovery.positions import Positions
 class StagedFile:
     """A file of outputs that is durable under `path` and gets its `final` name when its epoch is committed.
 
-    Paths are absolute; for saved ones see `relative` in `workers.checkpoints.saved`. `digest`: BLAKE2b-256 of the content, hexadecimal. `rows`: outputs in it.
+    Paths are absolute; for saved ones see `relative` in `workers.checkpoints.saved`. `digest`: BLAKE2b-256 of the content, hexadecimal.
+    `rows`: outputs in it.
     """
 
     path: str
@@ -173,7 +174,8 @@ class CheckpointStore(Protocol):
     def begin(self) -> ResumePoint:
         """Begin a generation: fence older ones, publish the files of an interrupted commit, and find the newest whole state.
 
-        A user's store has no files to publish: `Checkpoint.files` is empty. Raises CheckpointRefusedError (exit 6) if the checkpoints are of another program or version, or nothing valid is left.
+        A user's store has no files to publish: `Checkpoint.files` is empty. Raises CheckpointRefusedError (exit 6) if the checkpoints are
+        of another program or version, or nothing valid is left.
         """
 
     @abstractmethod
@@ -199,8 +201,9 @@ codec.register(StagedPart, name="dgs.StagedPart")
 def resume_point(generation: int, newest: Checkpoint | None, used: Checkpoint | None) -> ResumePoint:
     """Return the point at which a generation begins. `newest`: the last committed checkpoint; `used`: the newest with a state.
 
-    They are the same unless the newest state is damaged or was not saved. Then outputs between the two are computed again and must
-    not be committed again. Those that idempotent sinks have not accepted are in the newest outbox (R7). The point is final if nothing is left to compute: the streams had ended, and their last state is here or no state was kept.
+    They are the same unless the newest state is damaged or was not saved. Then outputs between the two are computed again and must not be
+    committed again. Those that idempotent sinks have not accepted are in the newest outbox (R7). The point is final if nothing is left to
+    compute: the streams had ended, and their last state is here or no state was kept.
 
     >>> from dgs.model.order import OrderKey
     >>> from dgs.model.tag_sets import TagSet

@@ -28,7 +28,8 @@ from dgs.workers.simulated.user_code import Fuse, with_fuse
 class World(SimulatedSinks):
     """The world that outlives a generation. `storage`: the place of checkpoints.
 
-    `live`: the streams that arrive over time, if any. `skips`: events at which user code raises are left out. `validates`: hosts check themselves after every step.
+    `live`: the streams that arrive over time, if any. `skips`: events at which user code raises are left out. `validates`: hosts check
+    themselves after every step.
     """
 
     def __init__(

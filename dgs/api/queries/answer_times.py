@@ -1,7 +1,4 @@
-"""The times of answers by count: a source that reads the streams of a query once more, and counts their rows.
-
-A count over all streams has no meaning on one host, so the times are found before the rows of the run come.
-"""
+"""The times of answers by count: a source that reads the streams of a query beforehand, and counts their rows."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ BLOCK_ROWS = 4096
 def times(
     *, streams: Sequence[Mapping[str, Any]], rows: int, base_dir: str, unit: TimeUnit
 ) -> Iterator[dict[str, npt.NDArray[np.int64]]]:
-    """Yield the times of every so many rows of all streams, in the order of their times, and the time of the last row.
+    """Yield the time of every n-th row (`rows`) of all streams together, in the order of times, and the time of the last row.
 
     `streams`: their sections of the plan file. Raises what reading them raises.
     """
@@ -43,7 +40,7 @@ def _times_of(config: StreamConfig, base_dir: Path, unit: TimeUnit) -> npt.NDArr
 
 
 class RowsOf(Program):
-    """Stands for the program of a query while rows of a stream are read that no program sees."""
+    """Takes the place of a query's program while rows are only counted."""
 
     def __init__(self, name: str) -> None:
         vars(self).update(kinds=(kind(name),))

@@ -1,4 +1,4 @@
-"""Asking a query over whole tables: the answer by DuckDB or by the reference interpreter, and its comparison.
+"""Answering a query over whole tables, by DuckDB or by the reference interpreter, and comparing the two.
 
 >>> import pyarrow as pa
 >>> table = Table("t", pa.table({"a": [3, 1, None]}), None)
@@ -34,7 +34,7 @@ Answers = dict[str, Rows]
 
 
 TOLERANCE = 1e-9
-"""Floats of two engines may differ by this, relatively: they add in another order."""
+"""The relative difference of floats between two engines, which add in different orders."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Asked:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """The tables by name, read when they are first needed; of a text that names its files, these too. Raises what reading raises."""
+        """The tables by name, read on first use, with those of files that the text names. Raises what reading raises."""
         found = {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
         named: list[Table] = []
         if self.lang == "pig":
@@ -79,7 +79,7 @@ class Asked:
     @cached_property
     def written(self) -> Script:
         """The query as it is written, as a script of the algebra. Raises QueryError."""
-        schemas = self.schemas  # it says what is not installed
+        schemas = self.schemas  # it names the missing package
         from dgs.query.relation import Source
 
         sources = {name: Source(name, schema) for name, schema in schemas.items()}
@@ -101,7 +101,7 @@ class Asked:
         return found
 
     def explained(self) -> Explanation:
-        """Return what the query costs to keep. Tables of SQL that are not given have the columns that the text names."""
+        """Return the cost of keeping the query's answer. Tables of SQL that are not given have the columns that the text names."""
         needed("sqlglot", f"a query in {self.lang}")
         from dgs.query.standing.explanation import explained
 
@@ -115,7 +115,7 @@ class Asked:
         return explained(script, require=self.require, exact=self.exact)
 
     def _kept(self, explanation: Explanation) -> dict[str, tuple[int, int]]:
-        """Return how many rows each compaction keeps, of how many: nothing without DuckDB, or if a function fails on a row."""
+        """Return for each compaction how many of how many rows it keeps; nothing without DuckDB, or if a function fails on a row."""
         if find_spec("duckdb") is None:
             return {}
         from dgs.query.compact import Compact

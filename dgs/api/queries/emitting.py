@@ -18,7 +18,7 @@ ON_SPARK = "-- names differ by case: SET spark.sql.caseSensitive = true\n"
 
 
 def emitted(asked: Asked, form: str) -> dict[str, str]:
-    """Return files by name with their texts. `form`: duckdb, spark or dgs. Raises QueryError, Q501 for a loop in a statement; UsageError."""
+    """Return the texts of files, by name. `form`: duckdb, spark or dgs. Raises QueryError, Q501 for a loop in a statement; UsageError."""
     if form == "dgs":
         return _plan(asked)
     needed("sqlglot", f"a query in {asked.lang}")

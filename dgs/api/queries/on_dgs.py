@@ -51,7 +51,7 @@ def on_dgs(asked: Asked, when: str) -> Answers:
 
 
 def _events(asked: Asked, name: str, rank: int, at: str | None) -> EventBatch:
-    """Return a table as events, in the order of their times. `at`: the column of the times of windows, null for rows in none."""
+    """Return a table as events, in the order of times. `at`: the column of the times of windows, null for rows in no window."""
     rows, ts = asked.rows[name], asked.tables[name].ts
     if at is not None:
         rows = rows.filter(rows[at].is_valid())
@@ -63,7 +63,7 @@ def _events(asked: Asked, name: str, rank: int, at: str | None) -> EventBatch:
 
 
 def _times(when: str, latest: int) -> list[int]:
-    """Return the times of the answers; the last one is that of the last row, or behind it."""
+    """Return the times of the answers; the last one is at the last row or after it."""
     word, _, number = when.partition("=")
     if word == "end" and not number:
         return [latest]

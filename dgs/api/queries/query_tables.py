@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
-"""What the id of a stream may be."""
+"""The form of a stream's id."""
 
 BLOCK_ROWS = 65_536
 ROW = kind("row")
@@ -124,7 +124,7 @@ class TableFile:
         return Table(self.name, pa.table({name: pa.nulls(0) for name in names}), np.arange(0), schema)
 
     def _whole(self, blocks: list[RawRows], names: list[str]) -> pa.Table:
-        """Return all blocks as one table. Raises QueryError Q703 where the values of a column have no one type."""
+        """Return all blocks as one table. Raises QueryError Q703 if the values of a column have no common type."""
         from dgs.query.errors import QueryError
 
         try:
@@ -154,7 +154,7 @@ class TableFile:
         return names
 
     def _named_in(self, path: Path) -> list[str]:
-        """Return the names of the columns of a file; of JSON those in the first line."""
+        """Return the names of a file's columns; for JSON, those in the first line."""
         if self.format == "csv":
             if self.header is not None:
                 return list(self.header)
@@ -184,13 +184,13 @@ def _table(block: RawRows, names: list[str]) -> pa.Table:
 
 
 class Rows(Program):
-    """Stands for the program while rows are read that are no events yet."""
+    """Takes the place of the program while rows are read that are not events yet."""
 
     kinds = (ROW,)
 
 
 def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:
-    """Write rows into a file. Raises UsageError for an extension that is no format, and for lists in CSV; OutputUnwritableError."""
+    """Write rows into a file. Raises UsageError for an unknown extension, and for lists in CSV; OutputUnwritableError."""
     from dgs.query.compact.arrow_rows import arrow_schema
 
     if path.suffix not in (".jsonl", ".csv", ".parquet"):

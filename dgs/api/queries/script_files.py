@@ -1,4 +1,4 @@
-"""The files of Pig Latin and MRQL: those that scripts read, as tables with the numbers of their rows, and those that Pig stores."""
+"""The files of Pig Latin and MRQL scripts: input files as tables with the numbers of their rows, and the files that Pig stores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
 
 
 def pig_program(text: str, name: str | None, params: Mapping[str, Any]) -> PigProgram:
-    """Return what a script says, its files in the working directory. Raises QueryError for the first mistake."""
+    """Return the program of a script, with files in the working directory. Raises QueryError for the first mistake."""
     needed("sqlglot", "a query in pig")
     needed("lark", "a query in pig")
     from dgs.query.pig import checked, program_of
@@ -50,7 +50,7 @@ def loaded_tables(program: PigProgram) -> list[Table]:
 def put_out(
     program: PigProgram, answers: Mapping[str, list[tuple[Any, ...]]], *, is_timed: bool
 ) -> Iterator[str]:
-    """Write what is stored, and yield the lines to show: rows that are dumped, and what was written. `is_timed`: a row begins with a time.
+    """Write stored answers, and yield the lines to show: dumped rows, and what was written. `is_timed`: a row begins with a time.
 
     Raises OutputUnwritableError.
     """
@@ -106,7 +106,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _rows(reading: Reading, schema: Schema, path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a file without a header. What follows the last column is left out; nothing between delimiters is null."""
+    """Yield the rows of a file without a header. Fields after the last column are left out; an empty field is null."""
     from dgs.query.meanings import cast as made
 
     with _opened(path) as lines:

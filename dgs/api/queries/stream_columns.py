@@ -22,7 +22,7 @@ from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.opening import open_arrivals
 
 TIMES = "dgs.api.queries.answer_times:times"
-"""The generator of the times of answers by count. Checkpoints hold this name: it stays, or runs by count no longer resume."""
+"""The generator of the times of answers by count. Checkpoints have this name, so it must not change."""
 
 UNSEEN = ("socket", "spark", "custom", "ticks")
 """Sources that are not opened before the run."""
@@ -39,8 +39,8 @@ def bound_to_query(settings: Settings, base_dir: Path, memory: Mapping[str, Any]
 def stream_columns(config: StreamConfig, base_dir: Path, memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return the types of the columns of a stream as data.
 
-    Raises PlanFileError for a stream without `columns:` whose rows are not there before the run, or are no records, QueryError Q703 for
-    values that queries do not have, and what reading the source raises.
+    Raises PlanFileError for a stream without `columns:` whose rows come only during the run or are not records, QueryError Q703 for values
+    that queries do not have, and what reading the source raises.
     """
     needed("sqlglot", "a query")
     from dgs.query.compact.arrow_rows import data_of, schema_of

@@ -1,4 +1,4 @@
-"""The constants in a program's code: its behaviour changes at them, and small random values do not reach them.
+"""The constants in a program's code: its behaviour may change at them, and small random values do not reach them.
 
 A threshold of 80, an action called "refund", buckets of `key % 16` are checked only if payloads and keys have such values.
 
@@ -33,7 +33,7 @@ LARGEST = 10**15
 MOST = 8
 """At most this many numbers, and this many texts, are used."""
 ORDINARY = 9
-"""Numbers up to this one are drawn in any case."""
+"""Numbers up to this are drawn in any case."""
 
 SPLITTING = ("split", "rsplit", "partition", "rpartition")
 OPERATIONS = ("BINARY_OP", "COMPARE_OP", "CONTAINS_OP")
@@ -41,7 +41,7 @@ OPERATIONS = ("BINARY_OP", "COMPARE_OP", "CONTAINS_OP")
 
 @dataclass(frozen=True)
 class Constants:
-    """Numbers and texts in code, without those that are drawn in any case."""
+    """Numbers and texts in code, except those that are drawn in any case."""
 
     numbers: tuple[int | float, ...] = ()
     texts: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def _kind_names(program: Program) -> set[str]:
 
 
 def _beside_keys(program: Program) -> Iterator[tuple[str, Any]]:
-    """Yield the constants in functions that use a key, each with the operation or the method that it is an argument of."""
+    """Yield the constants in functions that use a key, each with its operation or method."""
     for function in functions_of(program):
         for code in code_objects(function.__code__):
             if "key" not in code.co_names:

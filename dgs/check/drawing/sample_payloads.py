@@ -88,7 +88,7 @@ def any_ints(program: Program, tags: Sequence[Tag], given: Mapping[str, Any]) ->
 
 
 def _takes_large_ints(program: Program, tag: Tag) -> bool:
-    """Return whether `update` takes larger and larger payloads quickly. A payload that is a count of steps would take forever."""
+    """Return whether `update` takes larger and larger payloads quickly. If a payload is a number of steps, large ones take forever."""
     for size in (100, 10_000, 1_000_000):
         if _error(program, tag, size) is not None:
             return False
@@ -135,7 +135,7 @@ def _named(program: Program, firsts: Mapping[str, Tag], wanted: Any) -> Constant
 
 
 def _takes(program: Program, tag: Tag, value: Any) -> bool:
-    """Return whether `update` takes a payload, and quickly: the payload may be a count of steps."""
+    """Return whether `update` takes a payload quickly: the payload may be a number of steps."""
     return is_quick(partial(_error, program, tag, value), LONGEST) and _error(program, tag, value) is None
 
 

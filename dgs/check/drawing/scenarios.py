@@ -30,13 +30,13 @@ SELDOM = st.sampled_from([False, False, False, False, True])
 ALMOST_ALWAYS = st.sampled_from([False, True, True, True, True])
 STEP_KINDS = st.sampled_from([*["event"] * 6, "rejoined", "forked"])
 STEP_KINDS_OF_TYPES = st.sampled_from(["event", "event", "rejoined", "forked", "forked"])
-"""With several state types, most states are only reached by forks."""
+"""The kinds of steps with several state types: most states are then only reached by forks."""
 UNSEEN = st.sampled_from(["neither", "left", "right", "by hash"])
 
 
 PLACES: tuple[tuple[Side, ...], ...] = ((), ("left",), ("right",), ("left", "right"), ("right", "left"))
 MOST_FILLED = 10
-"""The sides of up to this many tags behind a fork are drawn in a single draw, which is faster than one draw each."""
+"""Up to this many tags after a fork, one draw chooses the sides of all of them, which is faster than one draw each."""
 
 
 @lru_cache(maxsize=64)
@@ -120,13 +120,13 @@ class Draws:
         self._near: frozenset[Tag] | None = None
 
     def one(self, choices: Sequence[Any]) -> Any:
-        """Return one of the choices, the first one if it does not matter. Without choices, give this scenario up."""
+        """Return one of the choices, the first one if it does not matter. Give the scenario up if there are none."""
         if not choices:
             reject()
         return choices[0] if len(choices) == 1 else choices[self.draw(_index(len(choices)))]
 
     def near_one(self, choices: Sequence[Any], tags_of: Callable[[Any], Iterable[Tag]]) -> Any:
-        """Return one of the choices: any, or one with some tag or only tags related to the first tag of the scenario.
+        """Return one of the choices: any of them, or one whose tags (some or all) are related to the first tag of the scenario.
 
         Mistakes show when events are related, which is rare among many keys.
         """
@@ -207,7 +207,7 @@ class Draws:
         return Sides(pair.name, left, right), wires
 
     def _one_sided(self, wire: Wire, pair: ForkJoin) -> tuple[Sides, dict[Side, Wire]] | None:
-        """Return a fork with one side that sees only keys without events, None if there is none."""
+        """Return a fork in which one side sees only keys without events, None if there is none."""
         busy: Side = self.one(["left", "right"])
         types = self.world.types
         of, other = (pair.left, pair.right) if busy == "left" else (pair.right, pair.left)

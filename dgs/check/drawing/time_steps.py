@@ -1,7 +1,7 @@
 """Time steps between the events of a scenario, for programs that use `event.ts`.
 
-Mistakes at the end of a session, an entry or a window never show if time passes by single ticks only. So it also jumps by the
-durations in the program's own code, and a bit beyond them. It also stands still, since equal timestamps are common.
+Mistakes at the end of a session, an entry or a window never show if time passes by single ticks only. So time also jumps by the durations
+in the program's own code, and a little more. It also stands still, since equal timestamps are common.
 
 >>> TTL = 60_000
 >>> class Dedup(Program):
@@ -77,7 +77,7 @@ def is_quick(action: Callable[[], Any], seconds: float) -> bool:
 
 
 def _is_taken(program: Program, samples: Sequence[tuple[Tag, Any]], jump: int) -> bool:
-    """Return whether jumps up to this one are quick. Larger and larger ones are tried, since a large one could take forever."""
+    """Return whether `update` is quick after a jump. Smaller jumps are tried first, since a large one could take forever."""
     sizes = (*takewhile(lambda size: size < jump, (10**power for power in range(1, 16))), jump)
     return all(is_quick(lambda size=size: _jumped(program, samples, size), SECONDS) for size in sizes)  # type: ignore[misc]
 

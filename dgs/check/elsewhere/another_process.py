@@ -4,7 +4,7 @@ It runs a history and answers with the result. Everything that the result must n
 sets of texts, `hash`, `id`, the process's number, the clocks, the time zone, and state kept in modules and objects.
 
 The other process is `python -m dgs.check.elsewhere.another_process`. Questions and answers are codec bytes, each after its length.
-The codec changes the program's attributes (it sorts dicts). `here` has the same changes, so they make no difference.
+The codec changes the program's attributes (it sorts dicts). The copy `here` has the same changes, so they make no difference.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dgs.job.loading import load_callable
 from dgs.model.program import Program
 
 HASH_SEED, OTHER_HASH_SEED = "1", "15"
-"""The hashes of "a", "b" and "c" are all odd with the first seed, all even with the second. One of the two differs from here."""
+"""With the first seed the hashes of "a", "b" and "c" are all odd, with the second all even. One of the two differs from here."""
 
 LONGEST = 60.0
 """Seconds in which an answer must come. The first one needs all imports."""
@@ -36,7 +36,7 @@ TIME_ZONE = "DGS-13:47"
 """A zone whose time of day always differs from here. Hosts may be anywhere, or set to UTC."""
 
 INSIDE = "DGS_CHECK_ANOTHER_PROCESS"
-"""The variable that is set there, so that a module that checks its programs on import does not start processes without end."""
+"""The variable that is set in the process, so that a module that checks its programs on import does not start processes without end."""
 
 
 class AnotherProcess:
@@ -123,9 +123,9 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _whereabouts(program: Program) -> list[Any]:
-    """Return how another process makes a program: a reference, data, and whether it is a function that gets them as arguments.
+    """Return how another process makes a program: a reference, data, and whether the reference is a function that takes the data.
 
-    Else the reference is the program's class, and the data are the instance's attributes. Raises NotThere.
+    Otherwise it is the program's class, and the data are the instance's attributes. Raises NotThere.
     """
     if program.made_by is not None:
         ref, arguments = program.made_by
@@ -145,7 +145,7 @@ def _whereabouts(program: Program) -> list[Any]:
         name: value
         for name, value in {**vars(program), **_in_slots(program)}.items()
         if not isinstance(getattr(cls, name, None), cached_property)
-        and name != "front"  # it has no state to compare
+        and name != "front"  # a module has no state to compare
     }
     source = file if cls.__module__.startswith("dgs_file_") else cls.__module__
     try:

@@ -1,7 +1,7 @@
-"""`dgs check` of a flow: the laws of each step, on small inputs, by what the step means.
+"""`dgs check` of a flow: the laws of each step, on small inputs, by the meaning of the step.
 
 - `inputs`: small inputs of a flow, from the rows of a plan file or from the types of its streams.
-- `kept_outside`: what functions keep outside of the state, which is put back between two runs of a step.
+- `kept_outside`: what functions keep outside of the state, which is reset between two runs of a step.
 - `step_laws`: the laws, each under the code of the mistake: F21 (order of independent items), F22 (monoids), F23 (skip), F24 (emit), F25 (columns).
 """
 

@@ -24,7 +24,7 @@ Rows = Mapping[str, Sequence[tuple[int, Any]]]
 def inputs_of(
     flow: Flow, options: Options, rows: Rows | None, number: int
 ) -> dict[str, list[tuple[int, Any]]]:
-    """Return an input; one of a higher number has more rows. Raises UsageError if the values of a stream are unknown."""
+    """Return an input; a higher `number` gives more rows. Raises UsageError if the values of a stream are unknown."""
     rnd = random.Random(f"{options.seed}:{number}")  # noqa: S311 - reproducible
     count = 2 + number % (MOST - 1)
     return {
@@ -36,7 +36,7 @@ def inputs_of(
 
 
 def _some(rnd: random.Random, rows: Sequence[tuple[int, Any]], count: int) -> list[tuple[int, Any]]:
-    """Return some of the rows: half of the time rows that follow each other."""
+    """Return some of the rows: in half of the cases consecutive ones."""
     if not rows:
         return []
     if rnd.random() < 1 / 2:

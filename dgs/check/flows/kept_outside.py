@@ -1,7 +1,7 @@
 """Containers that the functions of a flow keep outside of its state: dictionaries, lists and sets of classes, objects, closures and modules.
 
-A law that runs a step twice puts them back in between. So a step that remembers earlier items, and depends on their order, is found. A
-cache of results that would be the same again does no harm.
+A law that runs a step twice resets them in between. So a step that remembers earlier items, and depends on their order, is found. A cache
+that would get the same results again does no harm.
 
 >>> numbers = {}
 >>> kept = KeptOutside([lambda key: numbers.setdefault(key, len(numbers))])
@@ -24,16 +24,16 @@ from dgs.flow.steps import Table
 CONTAINERS = (dict, list, set)
 
 DEEPEST = 6
-"""So many objects may lie between a step and what it keeps."""
+"""The most objects between a step and a container that it keeps."""
 
 LARGEST = 10_000
-"""What has more than this in the beginning is data, which nobody changes."""
+"""A container with more items than this at the beginning counts as data that nobody changes."""
 
 _OURS = ("dgs", "builtins", *sys.stdlib_module_names)
 
 
 class KeptOutside:
-    """The containers that objects reach, with what they had in the beginning."""
+    """The containers that objects reach, with their first contents."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
         self._seen: dict[int, Any] = {}
@@ -42,7 +42,7 @@ class KeptOutside:
             self._visit(one, DEEPEST)
 
     def put_back(self) -> None:
-        """Give every container what it had in the beginning."""
+        """Give every container its first contents."""
         for container, first in self._first:
             if _ids(container) != _ids(first):
                 container.clear()
@@ -65,7 +65,7 @@ def _ids(container: Any) -> list[int]:
 
 
 def _reached(one: Any) -> Iterator[Any]:
-    """Yield what an object leads to: of a function its closure, its defaults and the names that it uses, of others their attributes."""
+    """Yield what an object refers to: a function's closure, defaults and names, and other objects' attributes."""
     if isinstance(one, FunctionType):
         yield from (cell.cell_contents for cell in one.__closure__ or () if _is_filled(cell))
         yield from one.__defaults__ or ()
@@ -94,7 +94,7 @@ def _is_users(cls: type) -> bool:
 def _is_filled(cell: Any) -> bool:
     try:
         return cell.cell_contents is not None
-    except ValueError:  # a name that is not bound yet
+    except ValueError:  # the name is not bound yet
         return False
 
 

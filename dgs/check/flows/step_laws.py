@@ -31,11 +31,11 @@ from dgs.monoids import MeanExact, SumExact
 Equal = Callable[[Any, Any], bool]
 
 TOLERANCE = 1e-9
-"""The relative difference of floats that joining in another order may make."""
+"""The relative difference of floats that another order of joins may make."""
 ORDERS = 3
 """The number of other orders to try."""
 FEW = 4
-"""The number of states of a monoid to take three at a time."""
+"""The number of states of a monoid of which all triples are tried."""
 
 
 def equal_within(tolerance: float | None) -> Equal:
@@ -44,7 +44,7 @@ def equal_within(tolerance: float | None) -> Equal:
 
 
 class Trial:
-    """One input of a flow, with the blocks of each edge. `equal`: when two values are; `kept`: what its functions keep outside of it."""
+    """One input of a flow, with the blocks of each edge. `equal`: compares two values; `kept`: what the functions keep outside of their state."""
 
     def __init__(self, flow: Flow, inputs: Inputs, seed: int, equal: Equal, kept: KeptOutside) -> None:
         self._kept = kept
@@ -74,11 +74,11 @@ class Trial:
         return self._meaning.ends[-1] if self._meaning.ends else None
 
     def first(self, node: Node) -> list[Block]:
-        """Return what a step gave when it was called first."""
+        """Return the result of the first call of a step."""
         return self._blocks(node)
 
     def given(self, node: Node, inputs: list[list[Block]]) -> list[Block]:
-        """Return what a step gives for blocks of its inputs."""
+        """Return the result of a step for blocks of its inputs."""
         self._kept.put_back()
         return self._meaning.given(node, deepcopy(inputs))
 
@@ -90,7 +90,7 @@ class Trial:
 
 
 def order_of_items(trial: Trial) -> Iterator[Mistake]:
-    """F21: a step gives the same for equivalent inputs, as the type that it needs says."""
+    """F21: a step gives the same result for inputs that are equivalent by the type that it needs."""
     fix = "Let it depend on the key and the value only; a join of a monoid must be commutative, so complete ties"
     for node, inputs in trial.nodes():
         in_order = _needs_order(trial, node)
@@ -214,7 +214,7 @@ def _lifting(node: Node) -> tuple[Any, Callable[[Any, Any], Any]] | None:
 
 
 def joins_change_no_values(trial: Trial) -> Iterator[Mistake]:
-    """F22: a join changes states only, and no values of items, which other steps get, too."""
+    """F22: a join changes states only, and not the values of items, which other steps also get."""
     for node, (blocks, *_) in trial.nodes():
         if (lifting := _lifting(node)) is None:
             continue
@@ -232,7 +232,7 @@ def joins_change_no_values(trial: Trial) -> Iterator[Mistake]:
 
 
 def law_of_skipping(trial: Trial) -> Iterator[Mistake]:
-    """F23: with `idle="skip"` a block without items changes no state that a key can reach."""
+    """F23: with `idle="skip"` a block without items changes no reachable state of a key."""
     for node, (blocks, *_) in trial.nodes():
         template = getattr(node.step, "template", None)
         if not isinstance(template, KeyedUnordered) or template.idle != "skip":
@@ -256,7 +256,7 @@ def law_of_skipping(trial: Trial) -> Iterator[Mistake]:
 
 
 def calls_of_emit(trial: Trial) -> Iterator[Mistake]:
-    """F24: a template calls emit before it returns, an ordered one with a value alone, because its key stays, and changes no value afterwards."""
+    """F24: a template calls emit before it returns, and changes no value afterwards; an ordered one emits a value without a key."""
     for node, (blocks, *_) in trial.nodes():
         step = node.step
         template = (
@@ -265,7 +265,7 @@ def calls_of_emit(trial: Trial) -> Iterator[Mistake]:
             else getattr(step, "template", None)
         )
         if isinstance(template, Template):
-            with suppress(*RAISED):  # what it keeps beside its states must be new for `first`
+            with suppress(*RAISED):  # `first` must begin without what the step keeps outside
                 trial.first(node)
             emits = _Emits(is_ordered=isinstance(template, KeyedOrdered))
             _call(template, emits, [item for block in blocks for item in block], trial.end)
@@ -297,7 +297,7 @@ def _call(template: Any, emits: _Emits, items: list[Item], end: int | None) -> N
 
 
 class _Emits:
-    """Makes an `emit` for each call of a method, and notes the first that is called wrongly, and all values with copies of them."""
+    """Makes an `emit` for each call of a method. It notes the first wrong call, and all values with copies."""
 
     def __init__(self, *, is_ordered: bool) -> None:
         self._problem: tuple[str, str] | None = None
@@ -306,7 +306,7 @@ class _Emits:
         self._values: list[tuple[Any, Any]] = []
 
     def first_problem(self, equal: Equal) -> tuple[str, str] | None:
-        """Return what was wrong first, with the change that mends it."""
+        """Return the first mistake, with the change that fixes it."""
         changed = ((value, before) for value, before in self._values if not equal(value, before))
         for value, before in changed if self._problem is None else ():
             what = f"emits a value that it changes afterwards, from {shown(before)} to {shown(value)}"
@@ -337,7 +337,7 @@ class _Emits:
 
 
 def forms_for_columns(flow: Flow, inputs: Inputs) -> list[Mistake]:
-    """F25: a form for columns does what its function does. It is tried where columns run: in the compiled program."""
+    """F25: a form for columns does the same as its function. It is tried in the compiled program, where columns run."""
     if all(getattr(node.step, "columns", None) is None for node in flow.graph.nodes):
         return []
     made = flow.compiled()
@@ -356,4 +356,4 @@ def forms_for_columns(flow: Flow, inputs: Inputs) -> list[Mistake]:
 
 
 LAWS = (calls_of_emit, joins_change_no_values, laws_of_monoids, law_of_skipping, order_of_items)
-"""In this order: a wrong emit would raise, and a monoid that breaks its laws gives orders that differ."""
+"""In this order: a wrong emit would raise later, and a monoid that breaks its laws would also break the law of orders."""

@@ -3,7 +3,7 @@
 `contract` defines a law. Then read:
 
 - `codec`, `ownership`, `determinism`, `resuming`: laws for every program, parallel or not.
-- `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3). `plans`: equal states go on alike.
+- `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3). `plans`: equal states continue alike.
 - `identity`, `accumulation`: programs that accumulate.
 - `batches`, `windows`: vectorised methods equal folds of `update`. `compiled`: so do loops made from it.
 - `elsewhere`: another process gives the same results.

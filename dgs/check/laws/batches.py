@@ -23,7 +23,7 @@ from dgs.model.program import State
 from dgs.model.tags import Tag
 
 LARGE = 2**29
-"""A factor for small numbers: four such products are too large for 32 bits, and thousands of them fit into 64."""
+"""A factor for small numbers: the sum of four such products needs more than 32 bits, and thousands of them fit into 64."""
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,

@@ -21,7 +21,7 @@ REGISTER = (
 
 
 class SurvivesTheCodec(Law):
-    """`decode(encode(s)) == s`, and it encodes to the same bytes. So do outputs and events, with the order of their parts."""
+    """`decode(encode(s)) == s`, and encoding it again gives the same bytes. The same holds for outputs and events, with the order of their parts."""
 
     name = "codec"
     words = "states, outputs and events survive the codec byte for byte"

@@ -20,7 +20,7 @@ HINT = (
 
 
 class EqualStatesGoOnAlike(Law):
-    """The outputs after steps with forks, and after independent events in another order, are those of the sequential program."""
+    """After steps with forks, and after independent events in another order, outputs are those of the sequential program."""
 
     name = "plans"
     words = (
@@ -45,14 +45,14 @@ class EqualStatesGoOnAlike(Law):
         return Scenario(steps, events=(*draws.events(tags, 2, least=2), *later))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Let the steps happen as drawn and without forks, exchange independent events, and compare what comes then."""
+        """Run the steps as drawn and without forks, exchange independent events, and compare the later outputs."""
         events = list(scenario.events)
         of, expected = reached(world, _without_forks(world, scenario.steps))
         _, got = reached(world, scenario.steps)
         count = 2 if len(events) > 2 and (events[0].tag, events[1].tag) in world.independent else 0  # noqa: PLR2004
         expected, _ = folded(world, of, expected, events[:count])
         got, _ = folded(world, of, got, events[:count][::-1])
-        if not same(expected, got):  # within a tolerance, or a law before this one is broken
+        if not same(expected, got):  # equal within a tolerance, or an earlier law is broken
             return None
         rest = events[count:]
         _, wanted = folded(world, of, expected, rest)
@@ -63,7 +63,7 @@ class EqualStatesGoOnAlike(Law):
 
 
 def _without_forks(world: World, steps: tuple[Step, ...]) -> list[Step]:
-    """Return the steps with the events of both sides of each fork that is joined again one after the other."""
+    """Return the steps with forks that join again replaced by the events of both sides, one after the other."""
     of, found = world.root.name, list[Step]()
     for step in steps:
         if isinstance(step, Rejoined) and all(

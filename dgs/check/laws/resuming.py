@@ -1,4 +1,4 @@
-"""The law of resuming: a state from the codec, after a checkpoint or on another host, goes on like the original one."""
+"""The law of resuming: a state from the codec, after a checkpoint or on another host, continues like the original one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class GoesOnAfterTheCodec(Law):
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
         """Yield the scenario and its mirror image, and variants with the codec before each of the last events of the history."""
         yield from _cut_earlier(scenario)
-        if all(isinstance(step, Event) for step in scenario.steps):  # else: a fork says which keys may come
+        # otherwise a fork decides which keys may come
+        if all(isinstance(step, Event) for step in scenario.steps):
             yield from _cut_earlier(_mirrored(world, scenario))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

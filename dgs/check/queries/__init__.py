@@ -1,8 +1,8 @@
-"""`dgs check` of a query: each rule that rewrote it keeps its answer, by the reference interpreter, on small inputs.
+"""`dgs check` of a query: each rule that rewrote it must keep its answer, by the reference interpreter, on small inputs.
 
 - `small_tables`: small inputs of a script, with few values, many ties, repeated rows and the constants of the script.
 - `query_files`: files of queries without a plan file. `rounding`: when their states and answers are equal.
-- `rule_results`: the scripts before and after each step on them; of an input that tells them apart, the smallest part that does.
+- `rule_results`: compares the scripts before and after each step, and finds a smallest input on which they differ.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def from_query(
 ) -> tuple[Program | None, Options, list[LawResult]]:
     """Return the program of a query, the options with small rows of its streams, and the results for its rules.
 
-    There is no program if a rule changes the answer. Raises QueryError; UsageError without the file, or if no guess of types fits; and what
-    reading the files of a script raises. `params`: the values of its parameters.
+    There is no program if a rule changes the answer. Raises QueryError, UsageError if the file is missing or no guess of types fits, and
+    what reading the files of a script raises. `params`: the values of its parameters.
     """
     text, options = text_in(path), with_rounding(options)
     data: dict[str, Any] = {
@@ -59,7 +59,7 @@ def from_query(
 
 
 def _columns(text: str, path: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the tables of a query with the types of their columns: of Pig and MRQL those of its files, of SQL some that fit.
+    """Return the tables of a query with the types of their columns: for Pig and MRQL those of the files, for SQL types that fit.
 
     Raises UsageError if no guess fits, and what reading the files raises.
     """
@@ -89,7 +89,7 @@ def _columns(text: str, path: str, params: Mapping[str, Any]) -> dict[str, dict[
 
 
 def _guesses(text: str, path: str) -> Iterator[dict[str, dict[str, Any]]]:
-    """Yield types of the columns that a query in SQL names: integers, and ever more of other types."""
+    """Yield guesses of types for the columns that a query in SQL names: first all integers, then more and more other types."""
     from dgs.query.sql.sql_tables import guessed
 
     names = [(table, name) for table, source in guessed(text, path).items() for name in source.columns.names]

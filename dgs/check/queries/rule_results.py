@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An input on which two scripts answer differently: the output, and its rows, or the error in their place."""
+    """An input on which two scripts answer differently: the output and its rows, or an error in their place."""
 
     tables: Tables
     output: str
@@ -72,7 +72,7 @@ def _finding(step: Step, found: Difference) -> Finding:
 
 
 def difference(before: Script, after: Script, options: Options) -> tuple[Difference | None, int]:
-    """Return a smallest input on which two scripts answer differently, if one is found, and the number of inputs that were tried."""
+    """Return a smallest input on which two scripts answer differently, if one is found, and the number of inputs tried."""
     small, equal = (
         SmallTables(before, after),
         close(TOLERANCE if options.tolerance is None else options.tolerance),
@@ -99,7 +99,7 @@ def _smallest(
 
 
 def _difference(before: Script, after: Script, tables: Tables, equal: Equal) -> Difference | None:
-    """Return the difference of two scripts on an input; None if the script before fails on it."""
+    """Return the difference of two scripts on an input; None if the first script fails on it."""
     given = {name: zbag(rows) for name, rows in tables.items()}
     try:
         expected = answers(before, given)

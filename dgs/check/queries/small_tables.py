@@ -34,7 +34,7 @@ BASE: dict[str, tuple[Any, ...]] = {
 
 
 class SmallTables:
-    """Draws inputs of a script, and says what is simpler than a value."""
+    """Draws inputs of a script, and simplifies them."""
 
     def __init__(self, *scripts: Script) -> None:
         self._sources = scripts[0].sources()
@@ -42,7 +42,7 @@ class SmallTables:
         self._values = {kind: (*base, *_near(kind, constants, base)) for kind, base in BASE.items()}
 
     def draw(self, rnd: random.Random, number: int) -> Tables:
-        """Return an input; one of a higher number has more rows."""
+        """Return an input; a higher `number` gives more rows."""
         most = 1 + number % MOST_ROWS
         return {
             name: tuple(self._rows(source, rnd, most))
@@ -66,7 +66,7 @@ class SmallTables:
         return rnd.choice(self._values[of.kind])
 
     def simpler(self, tables: Tables) -> Iterator[Tables]:
-        """Yield inputs that are a little smaller: a row less, or a value that comes earlier among those of its type."""
+        """Yield slightly simpler inputs: with a row less, or with a simpler value of the same type."""
         for name, rows in tables.items():
             for place in range(len(rows)):
                 yield {**tables, name: (*rows[:place], *rows[place + 1 :])}
@@ -98,7 +98,7 @@ def _near(kind: str, constants: Mapping[Any, None], base: tuple[Any, ...]) -> li
 
 
 def _times(text: str) -> list[dt.datetime]:
-    """Return the time that a constant writes, and those a second beside it; none for another text."""
+    """Return the time that a constant text gives, and the times a second before and after; none for any other text."""
     try:
         return [micros_later(time_of(text), step * 10**6) for step in (0, -1, 1)]
     except QueryError:

@@ -85,7 +85,7 @@ def _of_mappings(expected: Mapping[Any, Any], got: Mapping[Any, Any], place: str
 
 
 def symptom(expected: Any, got: Any) -> Symptom:  # noqa: PLR0911 - one for each kind of value
-    """Return the kind of difference between `got` and `expected`, as an experienced reader would name it."""
+    """Return the likely kind of mistake behind the difference of two values, such as `lost`, `order` or `rounding`."""
     if close(ROUNDING)(expected, got):
         return "rounding"
     if isinstance(expected, Mapping) and isinstance(got, Mapping):

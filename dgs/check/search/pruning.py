@@ -29,7 +29,7 @@ IsBroken = Callable[[Scenario], bool]
 
 
 class Payloads:
-    """The payloads that were seen, by kind. Others that break the law are searched among them."""
+    """The payloads that were seen, by kind, to be tried again."""
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[str, Any]] = {}
@@ -96,7 +96,7 @@ def _broken_with_less(
     payloads: Payloads,
     until: float,
 ) -> Scenario | None:
-    """Return a failing scenario with one part less, two less (a `put` and its `get`), or one less and other payloads."""
+    """Return a failing scenario without one part, without two (a `put` and its `get`), or without one and with other payloads."""
     smaller = less(scenario)
     candidates = chain(
         smaller,
@@ -125,7 +125,7 @@ def _with_payload(scenario: Scenario, place: int, payload: Any) -> Scenario:
 
 
 def _smaller(world: World, scenario: Scenario, fewest: int | None) -> Iterator[Scenario]:
-    """Yield the scenarios with one part less. They stay valid, since a wire without a fork may see more tags."""
+    """Yield the scenarios without one part. They stay valid, since without a fork a wire may see more tags."""
     steps = scenario.steps
     for index, step in enumerate(steps):
         if isinstance(step, Forked):

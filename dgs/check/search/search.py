@@ -119,7 +119,7 @@ class _Search:
             except (_DoesNotHold, _Enough):
                 pass
             except HypothesisException:
-                if not self._failing:  # else user code behaves differently each time
+                if not self._failing:  # otherwise user code behaves differently each time
                     raise
         return _smallest(self._law, self._world, self._failing, self._payloads) if self._failing else None
 
@@ -173,7 +173,7 @@ def alike(world: World, scenario: Scenario) -> list[Scenario]:
 
 
 def later(world: World, scenario: Scenario) -> list[Scenario]:
-    """Return the scenario with its last events, or the last one, after everything has expired, which is rarely drawn."""
+    """Return the scenario with its last events, or the last one, so late that everything has expired: that is rarely drawn."""
     if not world.looks_at_time:
         return []
     jump, total = max(world.passes), scenario.event_count

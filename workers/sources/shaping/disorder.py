@@ -8,8 +8,9 @@ below the floor is disorder. The floor never falls, so dropped events do not mov
 >>> floors(np.array([5, 9, 7]), NO_BEATS, delay=3, floor=0)       # before each event, and after the last
 (array([0, 2, 6]), 6)
 
-The reorder buffer of `sort_within` holds chunks, sorted on arrival, and releases them from the front by timestamp. Each chunk is cut, as a view, where the released part ends. Only released parts are merged, so an event is copied a fixed number
-of times, however long it waits.
+The reorder buffer of `sort_within` holds chunks, sorted on arrival, and releases them from the front by timestamp. Each chunk is cut, as
+a view, where the released part ends. Only released parts are merged, so an event is copied a fixed number of times, however long it
+waits.
 
 >>> from dgs.model.tags import Tag
 >>> waiting = SortedChunks("clicks", 0)
