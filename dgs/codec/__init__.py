@@ -5,7 +5,7 @@ time types, Decimal, Fraction, complex, UUID, the containers of `collections`, N
 Arrow arrays and tables, the types of the model (tags, sets, keys, batches), and types that users `register`.
 
 Laws. `decode(encode(v))` equals v and has its types. Equal values of equal types have equal bytes: sets and dictionaries
-are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. That is for keys, digests and comparisons. With
+are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. Keys, digests and comparisons rely on that. With
 `encode(v, keeps_order=True)` dictionaries come back in their original order. But True, 1 and 1.0 are three values, and so are
 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
 `decode` returns a value or raises CodecError; it imports nothing, executes nothing of the data, and allocates in proportion to it.
@@ -44,7 +44,7 @@ add_families(arrays.FAMILIES)
 
 
 def encode(value: Any, *, keeps_order: bool = False) -> bytes:
-    """Return the bytes of a value. Raises CodecError with the type that it does not carry.
+    """Return the bytes of a value. Raises CodecError with the type that it cannot encode.
 
     `keeps_order`: dictionaries come back in their order. Without it, equal values of equal types have equal bytes.
     """
@@ -52,14 +52,14 @@ def encode(value: Any, *, keeps_order: bool = False) -> bytes:
 
 
 def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
-    """Return the bytes of a value whose tree the caller's function makes, from lists and results of `plain` or `in_order`. Raises CodecError."""
+    """Return the bytes of a value whose tree a function of the caller makes, of lists and results of `plain` or `in_order`. Raises CodecError."""
     return _packed(lambda: pack(tree(value)))
 
 
 def encode_with_sizes(
     tree: Callable[[Value], list[Any]], value: Value, *, at: int
 ) -> tuple[bytes, list[int]]:
-    """Return what `encode_as` does, for a tree that is a list, and the bytes of each item of the list that it has at `at`."""
+    """Return the same for a tree that is a list, and the number of bytes of each item of the list at position `at` in it."""
     return _packed(lambda: pack_with_sizes(tree(value), at))
 
 

@@ -31,7 +31,7 @@ _WIDEST = {"f": 8, "c": 16}
 
 
 MOST_PADDING = 16
-"""Largest ratio of an item's size to its fields' in a structured array: padding takes no bytes in the data but is allocated."""
+"""The largest ratio of an item's size to that of its fields in a structured array: padding takes no bytes in the data, but memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _view(content: Any) -> AnyArray:
 
 
 def _empty(shape: Any, dtype: np.dtype[Any]) -> AnyArray:
-    """Return an array without items. NumPy would allocate one item, which the data may say is of any size."""
+    """Return an array without items. NumPy would allocate one item, whose size the data may claim to be anything."""
     if 0 not in shape:
         raise CodecError(problem=f"an array of shape {shape} has no data")
     return np.ndarray(shape, dtype, bytearray())
@@ -137,7 +137,7 @@ def _written(table: pa.RecordBatch | pa.Table) -> bytes:
 
 
 def _is_packed(message: pa.ipc.Message) -> bool:
-    """Whether the body of an IPC message is compressed, so that reading it would allocate more than the data has.
+    """Return whether the body of an IPC message is compressed: reading it would allocate more than its size.
 
     The metadata is a flatbuffer: tables of optional fields, found through their vtables (Arrow's format/Message.fbs).
     """

@@ -78,7 +78,7 @@ def value_of(code: int, content: Any) -> Any:
 
 
 def require(content: Any, one: type) -> Any:
-    """Return decoded content of the given type. Raises CodecError for another: `bytes(n)` of a number would allocate n bytes."""
+    """Return decoded content of the given type. Raises CodecError for any other: `bytes(n)` of a number would allocate n bytes."""
     if type(content) is not one:
         raise CodecError(problem=f"expected {one.__name__} in the data, found {type(content).__name__}")
     return content

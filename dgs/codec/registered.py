@@ -55,11 +55,11 @@ def register(
     name: str | None = None,
     formerly: str | None = None,
 ) -> Any:
-    """Make the codec carry values of exactly the class `cls`; usable as a decorator. Returns the class.
+    """Let the codec encode values of exactly the class `cls`; usable as a decorator. Returns the class.
 
     A dataclass or NamedTuple is encoded by its fields and an Enum by its members' names; for any other class give `to`, which
     returns a value the codec carries, and `from_`, its inverse. `name` is the class's name in the data (default: its qualified
-    name), and must be the same everywhere the data is read. Values saved under the name `formerly` are read too.
+    name), and must be the same everywhere the data is read. Values saved under the name `formerly` can also be read.
     Raises CodecError if another class has one of the names. The names of dgs's own classes begin with `dgs.`.
     """
     if cls is None:

@@ -29,10 +29,10 @@ from dgs.codec.forms import Form, add_forms, form_of, unknown, value_of
 from dgs.errors import CodecError
 
 DEEPEST = 250
-"""Most levels of msgpack arrays and maps in a value; a tuple, set or object takes two or three."""
+"""The most levels of msgpack arrays and maps in a value; a tuple, set or object takes two or three."""
 
 FEWEST_ROWS = 8
-"""Least length of a list of tuples or dictionaries of one shape that is written by columns."""
+"""The least length of a list of tuples or dictionaries of one shape that is written by columns."""
 
 BIG_INT = 1
 """The one extension type: a big-endian two's complement integer."""
@@ -120,8 +120,8 @@ class Trees:
     def _ordered(self, values: list[Any], depth: int) -> tuple[list[Any], Any]:
         """Return the elements of a set in an order that depends on their values only, and their tree.
 
-        The order is that of the values if Python orders them, else that of their bytes (each is made a tree only once, because
-        nested sets would take exponential time otherwise).
+        The order is that of the values if Python orders them, else that of their bytes. The tree of each is made only once: nested sets
+        would otherwise take exponential time.
         """
         if _have_order(values):
             ordered = sorted(values)
@@ -137,12 +137,12 @@ def _column(rows: list[Any], name: int | str) -> list[Any]:
 
 
 def _are_text(rows: list[dict[Any, Any]]) -> bool:
-    """Whether every key is exactly a str, not another type that equals one."""
+    """Return whether every key is exactly a str, not another type that equals one."""
     return set(map(type, chain.from_iterable(rows))) == {str}
 
 
 def _with_one_nan(values: list[Any]) -> list[Any]:
-    """Return the values with every NaN replaced by the same one; a sum is a fast test that there is none."""
+    """Return the values with every NaN replaced by the same one. A sum quickly shows whether there is a NaN."""
     try:
         total = sum(values)
     except (TypeError, OverflowError):
@@ -153,7 +153,7 @@ def _with_one_nan(values: list[Any]) -> list[Any]:
 
 
 def _have_order(values: list[Any]) -> bool:
-    """Whether Python orders the values totally: integers, texts, or tuples of one length with such columns."""
+    """Return whether Python orders the values totally: integers, texts, or tuples of one length with such columns."""
     kinds = set(map(type, values))
     if kinds <= {int} or kinds <= {str}:
         return True
@@ -180,7 +180,7 @@ def pack(tree: Any) -> bytes:
 
 
 def pack_with_sizes(tree: list[Any], at: int) -> tuple[bytes, list[int]]:
-    """Return the bytes of the tree of a list, and how many of them are each item of the list that it has at `at`.
+    """Return the bytes of a tree that is a list, and the number of bytes of each item of the list at position `at` in it.
 
     >>> pack_with_sizes([1, ["a", "bcd"], 2], 1) == (pack([1, ["a", "bcd"], 2]), [2, 4])
     True

@@ -1,4 +1,4 @@
-"""Loops of machine code as functions of Python: columns go in by their addresses, all else in 64-bit cells."""
+"""Loops of machine code as functions of Python: columns are passed by their addresses, everything else in 64-bit cells."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from dgs.errors import InternalError
 
 SCALARS = {"i8": "q", "f8": "d", "?": "?7x"}
-"""How a scalar is written to a cell."""
+"""The format in which a scalar is written to a cell."""
 RESULTS = "q?7x"
-"""The row or lane that a loop has come to, and whether the event there deviates."""
+"""The row or lane that a loop has reached, and whether the event there deviates."""
 DTYPES = {of: np.dtype(of) for of in ("i8", "i4", "f8", "?")}
 
 
 class CalledLoop:
-    """A loop as machine code, called as its text is: with columns and ints, then the scalars of the state.
+    """A loop as machine code, called like its text: with columns and ints, then the scalars of the state.
 
-    `arguments`: the types of the former, see `LoopText`. `scalars`: those of the state.
+    `arguments`: the types of the columns and ints, see `LoopText`. `scalars`: those of the state.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CalledLoop:
         self._place = ctypes.addressof(self._buffer)
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
-        """Return the row or the lane that the loop has come to, whether the event there deviates, and the scalars of the state."""
+        """Return the row or the lane that the loop has reached, whether the event there deviates, and the scalars of the state."""
         count = len(self._dtypes)
         columns = map(_given, given[:count], self._dtypes)
         self._cells.pack_into(self._buffer, 0, *columns, *given[count:], 0, False)
@@ -45,12 +45,12 @@ class CalledLoop:
         return at, deviates, *scalars
 
     def places(self, columns: Sequence[Any]) -> list[int]:
-        """Return what may be given for the last columns in place of them, as long as they live."""
+        """Return addresses that may be passed in place of the last columns, as long as these live."""
         return [_given(*one) for one in zip(columns, self._dtypes[-len(columns) :], strict=True)]
 
 
 def _given(given: Any, dtype: Any) -> int:
-    """Return where a column is in memory. A whole number stands for itself: the place of a column, or a number of rows."""
+    """Return the address of a column. A whole number is returned unchanged: the address of a column, or a number of rows."""
     if dtype is None or type(given) is int:
         return int(given)
     if given.dtype != dtype or not given.flags.c_contiguous:
@@ -69,4 +69,4 @@ def _address_asked(array: Any) -> int:
 
 _SOME = np.zeros(9)[3:]
 _address = _address_in_head if _address_in_head(_SOME) == _address_asked(_SOME) else _address_asked
-"""Asking takes ten times as long."""
+"""NumPy's own attribute takes ten times as long."""

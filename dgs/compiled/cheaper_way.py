@@ -1,7 +1,7 @@
 """The cheaper way to fold releases of some size, compiled or not: both are measured on releases of the run itself.
 
-A compiled fold costs the same for one event as for a thousand, nearly: columns and states are prepared for the loop and taken back, and
-that is lost where releases are small or a state is a large object. So `compile: auto` is as fast as the faster of the two.
+A compiled fold costs nearly the same for one event as for a thousand: columns and states are prepared for the loop and converted back. That
+does not pay if releases are small or a state is a large object. With this choice `compile: auto` is as fast as the faster of the two.
 
 >>> seconds = [0]
 >>> def fold(is_compiled):                                               # a compiled fold takes 5 seconds, another one 3
@@ -22,18 +22,18 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 MOST_EVENTS = 4096
-"""Larger releases are not measured: interpreting them to know how long that takes would cost more than it could save."""
+"""Larger releases are not measured: interpreting them to measure that would cost more than it could save."""
 COMPILED_FIRST, INTERPRETED_NEXT = 6, 3
-"""So many releases of a size are measured, of each way."""
+"""The releases of a size that are measured, for each way."""
 SURELY = 0.95
-"""Machine code is taken where it needs at most this part of the time: measured times vary by as much, and the interpreter loses nothing then."""
+"""Machine code is chosen if it takes at most this part of the interpreter's time: measured times vary by as much."""
 HOLDS_FOR = 1000
-"""For so many releases a choice holds. Then both ways are measured again."""
+"""The releases for which a choice holds. Then both ways are measured again."""
 
 
 @dataclass(slots=True)
 class _Size:
-    """The times of releases of one size, in both ways. `uses`: so many releases the choice between them holds."""
+    """The times of releases of one size, in both ways. `uses`: the number of releases for which the choice still holds."""
 
     compiled: list[float] = field(default_factory=list)
     interpreted: list[float] = field(default_factory=list)
@@ -53,7 +53,7 @@ class CheaperWay:
         self._sizes = [_Size() for _ in range(MOST_EVENTS.bit_length() + 1)]
 
     def choice(self, count: int) -> bool | None:
-        """Return whether a release of `count` events is folded by machine code. None: it is to be measured, see `folded`."""
+        """Return whether a release of `count` events is folded by machine code. None: the release is to be measured, see `folded`."""
         if count > MOST_EVENTS:
             return True
         size = self._sizes[count.bit_length()]
@@ -63,14 +63,14 @@ class CheaperWay:
         return size.is_compiled_cheaper
 
     def folded(self, count: int, fold: Callable[[bool], tuple[Result, bool]]) -> Result:
-        """Fold a release of `count` events. `fold`: takes whether to use machine code, returns what comes back and whether it was used."""
+        """Fold a release of `count` events. `fold`: gets whether to use machine code, and returns the result and whether it was used."""
         if (choice := self.choice(count)) is not None:
             return fold(choice)[0]
         size = self._sizes[count.bit_length()]
         began = self._clock()
         found, was_compiled = fold(len(size.compiled) < COMPILED_FIRST)
         (size.compiled if was_compiled else size.interpreted).append((self._clock() - began) / count)
-        del size.interpreted[:-INTERPRETED_NEXT]  # there are many while the loop is being compiled
+        del size.interpreted[:-INTERPRETED_NEXT]  # many of them come while the loop is being compiled
         if size.is_measured:
             is_cheaper = min(size.compiled) <= SURELY * min(size.interpreted)
             self._sizes[count.bit_length()] = _Size(is_compiled_cheaper=is_cheaper, uses=HOLDS_FOR)

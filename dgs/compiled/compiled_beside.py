@@ -1,4 +1,4 @@
-"""Compiling in a process beside the run (`compile: auto`), so that a worker never waits for that: it interprets until the loop is ready.
+"""Compiling in a process beside the run (`compile: auto`): a worker never waits for it, but interprets until the loop is ready.
 
 Run as a program, this module compiles the loop in a file, at a low priority:
 
@@ -23,12 +23,12 @@ from dgs.compiled.lowering.value_types import Refused
 FAILED = ".failed"
 """The ending of a file that says why a loop was not compiled."""
 LATER = 10
-"""The priority of compiling: a tenth of a busy core. The lowest one would take minutes where workers use all cores."""
+"""The priority of compiling: a tenth of a busy core. With the lowest one it would take minutes while workers use all cores."""
 _running: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
-    """Return a loop as machine code if a process has compiled it; else None, and see that one does. Raises Refused if it has failed."""
+    """Return a loop as machine code if a process has compiled it; else start one, and return None. Raises Refused if compiling failed."""
     path = loop_files.written(loop)
     if loop_files.is_ready(path):
         _running.pop(path, None)
@@ -45,8 +45,9 @@ def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
 
 
 def _started(path: Path) -> subprocess.Popen[bytes]:
-    """Start compiling. Raises Refused where no process can be started."""
-    if not sys.executable or getattr(sys, "frozen", False):  # a program in one file would start itself
+    """Start compiling. Raises Refused if no process can be started."""
+    # a program in a single executable would start itself
+    if not sys.executable or getattr(sys, "frozen", False):
         raise Refused("there is no Python that could compile it beside the run")
     try:
         # with -P, a random.py of the user's is not imported
@@ -69,11 +70,11 @@ def _places() -> list[str]:
 
 
 def main(path: Path) -> None:
-    """Compile the loop in a file. Where LLVM refuses it, leave a file that says so."""
+    """Compile the loop in a file. If LLVM refuses it, leave a file that says so."""
     try:
         loop_files.compile_file(path)
     except Refused as refused:
-        if isinstance(refused.__cause__, OSError):  # such as a full disk: that is so today
+        if isinstance(refused.__cause__, OSError):  # for example a full disk, which may not last
             raise
         path.with_suffix(FAILED).write_text(refused.refusal.why, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Folding batches with a compiled update: machine code where it is sure to do what Python does, the interpreter for the other events.
+"""Folding batches with a compiled update: machine code where it certainly does what Python does, the interpreter for all other events.
 
 Law: for every batch, the state and every event's outputs are those of the interpreted update, bit for bit.
 """
@@ -36,21 +36,22 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 
 MOST_DEVIATIONS = 8
-"""After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
+"""After so many deviations in one batch, or one run of several lanes, its rest is interpreted."""
 MOST_KEPT, MOST_FOLDS = 4096, 64
-"""What is prepared for batches of at most so many events is kept for those to come, for so many streams."""
+"""Folds that are prepared for batches of at most MOST_KEPT events are kept for later batches, for MOST_FOLDS streams."""
 UNTIL_IT_FITS = 64
-"""The number of events that are interpreted before the state is looked at again."""
+"""The number of events to interpret before the state is checked again."""
 RowsInterpreter = Callable[[State, int, int, list[OutputBatch]], State]
 """Interprets the events of a batch from one row to another, and adds the outputs."""
 
 
 class CompiledUpdate:
-    """An update as loops over columns: one loop for each class of lanes and type of state, made when the first batch comes.
+    """An update as loops over columns: one loop for each class of lanes and type of state, made at the first batch.
 
-    `interpret`: folds what is not compiled. `is_required`: what is refused raises CompileError. `refusals`: why batches were interpreted,
-    by their kinds. `events`: how many were compiled. `deviations`: how many the compiled loop left to the interpreter. `interpreted`: how
-    many were interpreted, those included. `translate`: makes a loop of its text; None: it is not ready yet.
+    `interpret`: folds events that are not compiled. `is_required`: a refusal raises CompileError. `refusals`: why batches were interpreted,
+    by their kinds. `events`: how many were compiled. `deviations`: how many of them the compiled loop left to the interpreter.
+    `interpreted`: how many were interpreted, with these. `translate`: makes a loop of its text; it returns None if the loop is not ready
+    yet.
     """
 
     def __init__(
@@ -86,9 +87,9 @@ class CompiledUpdate:
         interpret: RowsInterpreter,
         outputs: list[OutputBatch],
     ) -> State:
-        """Return the state after a batch before each of whose events partial states are joined into it; add the outputs.
+        """Return the state after a batch, with partial states joined into it before each event; add the outputs.
 
-        `interpret`: does so for the events of some rows. A `join` that is not compiled is no error.
+        `interpret`: does the same for the events of some rows. A `join` that is not compiled is no error.
         """
         return self._fold(state, batch, partials, interpret, outputs)
 
@@ -128,10 +129,11 @@ class CompiledUpdate:
         *,
         is_by_key: bool = True,
     ) -> MergedRun | None:
-        """Return a run of a loop over several lanes; None if they are folded in another way. `ordered`: which depend on which.
+        """Return a run of a loop over several lanes; None if they are folded in another way.
 
-        `is_by_key`: the interpreter would merge them by OrderKey. A state with floats is so, too: sums of floats depend on the order.
-        Lanes of earlier runs, that these are ordered with, take part without events: so there are few different loops.
+        `ordered`: the lanes that each lane depends on. `is_by_key`: the interpreter would merge the lanes by OrderKey. Lanes are
+        merged so also if the state has floats, whose sums depend on the order. Lanes of earlier runs with which these are ordered
+        take part without events, so that there are few different loops.
         """
         try:
             for lane, own in lanes.items():
@@ -154,11 +156,11 @@ class CompiledUpdate:
             return MergedRun(
                 form_of(text.state, keys), loop, batches, classes, texts, with_numbers=with_numbers
             )
-        except ReadsStream:  # classes of lanes with the names of the streams are asked for
+        except ReadsStream:  # the update needs classes of lanes with the names of streams
             self._lanes.clear()
             return self.merged(state, lanes, ordered, is_by_key=is_by_key)
         except Refused as refused:
-            if is_by_key:  # else stretches of single lanes say why, if they are refused, too
+            if is_by_key:  # otherwise stretches of single lanes give the reason, if they are refused, too
                 self._refuse([batch for own in lanes.values() for batch in own], refused)
             return None
 
@@ -172,7 +174,7 @@ class CompiledUpdate:
         return sorted(group, key=lambda lane: (self._lanes[lane][1].rank, lane))
 
     def _orders(self, together: list[int], ordered: Mapping[int, Sequence[int]]) -> tuple[Order, ...]:
-        """Return what the loop knows of the order of each lane, whose numbers are their places in `together`."""
+        """Return the order of each lane for the loop. Lanes are numbered by their places in `together`."""
         place = {lane: number for number, lane in enumerate(together)}
         waits = [tuple(place[one] for one in ordered.get(lane, ()) if one in place) for lane in together]
         ranks = [self._lanes[lane][1].rank for lane in together]
@@ -182,7 +184,7 @@ class CompiledUpdate:
         return tuple(map(Order, waits, twins))
 
     def fold_merged(self, run: MergedRun, state: State, rest: Rest, outputs: list[OutputBatch]) -> State:
-        """Return the state after a run of several lanes; add the outputs. `rest`: interprets what is left of all lanes."""
+        """Return the state after a run of several lanes; add the outputs. `rest`: interprets the rest of all lanes."""
 
         def compiled(state: State, made: list[OutputBatch]) -> State:
             return run.fold(state, self._interpret, rest, made, MOST_DEVIATIONS)
@@ -212,7 +214,7 @@ class CompiledUpdate:
             self._lanes.clear()
             return None
         except Refused:
-            return None  # folding one window says why, if it is refused, too
+            return None  # folding a single window gives the reason, if it is refused, too
         run = WindowsAtOnce(loop, text.state, batch, bounds, columns)
 
         def compiled(states: list[State], made: list[OutputBatch]) -> list[State]:
@@ -229,7 +231,7 @@ class CompiledUpdate:
         return found
 
     def _lane_class(self, batch: EventBatch) -> LaneClass:
-        """Return the class of the lane of a batch, which is that of batches with nulls once some have come. Raises Refused."""
+        """Return the class of the lane of a batch; once nulls have come, the class for batches with nulls. Raises Refused."""
         found = lane_class(batch, reads_stream=self._loops.reads_stream)
         known = self._nullable.get(found)
         if known is None:
@@ -248,7 +250,7 @@ class CompiledUpdate:
     def _prepared(
         self, state: State, batch: EventBatch, partials: Partials | None
     ) -> tuple[_Fold, Sequence[Any], list[Any]]:
-        """Return the fold for a batch, the state as the loop takes it, and the columns. Raises Refused."""
+        """Return the fold for a batch, the state in the form for the loop, and the columns. Raises Refused."""
         fold, given = self._folds.get(batch.stream), None
         if (
             fold is not None
@@ -287,7 +289,7 @@ class CompiledUpdate:
         try:
             lane = self._lane_class(batch)
             text, loop, _ = self._loops.of((lane,), (), of, children)
-        except ReadsStream:  # a class of lanes with the name of the stream is asked for
+        except ReadsStream:  # the update needs a class of lanes with the name of the stream
             self._lanes.clear()
             lane = self._lane_class(batch)
             text, loop, _ = self._loops.of((lane,), (), of, children)
@@ -296,7 +298,7 @@ class CompiledUpdate:
         return _Fold(batch, (lane, text, loop), form_of(text.state, keys), version)
 
     def _refuse(self, batches: Iterable[EventBatch], refused: Refused, *, may_raise: bool = True) -> None:
-        """Note why batches are interpreted. Values that do not fit are no fault of the program."""
+        """Note why batches are interpreted. Values that do not fit are not the program's fault."""
         if isinstance(refused, NotYet):
             return
         kinds = tuple(dict.fromkeys(str(tag.kind) for batch in batches for tag in batch.tags))
@@ -313,7 +315,10 @@ class CompiledUpdate:
         state: State,
         interpret: RowsInterpreter,
     ) -> State:
-        """Return the state after a batch. The loop goes on after each event that it leaves to the interpreter. `given`: the state, as it takes it."""
+        """Return the state after a batch. The loop goes on after each event that it leaves to the interpreter.
+
+        `given`: the state in the form for the loop.
+        """
         written, form = fold.written, fold.form
 
         def interpreted(state: State, start: int, stop: int) -> State:
@@ -344,7 +349,7 @@ class CompiledUpdate:
 class _Fold:
     """The prepared fold of the batches of a stream: their class, the loop, the form of states, and the arrays it writes to.
 
-    `version`: of the loop, None if this is for one batch. `places`: the last columns.
+    `version`: of the loops, None if this is for one batch. `places`: the addresses of the last columns.
     """
 
     def __init__(
@@ -361,7 +366,7 @@ class _Fold:
             self.places = loop.places(self.places)
 
     def suits(self, batch: EventBatch) -> bool:
-        """Whether another batch of the stream is of the same class, as far as can be told at once."""
+        """Return whether another batch of the stream certainly has the same class, by a quick test."""
         tags = batch.tags
         are_same = tags is self._tags or (len(tags) == 1 and tags == self._tags)
         return are_same and len(batch) <= MOST_KEPT and bool(shape_of(batch.payload) == self._payload)

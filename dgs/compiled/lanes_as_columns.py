@@ -40,7 +40,7 @@ WIDEST = 8
 """The bytes of the widest numbers."""
 MOST_TAGS_KNOWN = 64
 _TAGS: dict[int, TagFacts] = {}
-"""The facts about the tags of the last batches."""
+"""The cached facts about the tags of the last batches."""
 
 
 def lane_class(batch: EventBatch, *, reads_stream: bool) -> LaneClass:
@@ -71,7 +71,7 @@ class TagFacts(NamedTuple):
 
 
 def tag_facts(batch: EventBatch) -> TagFacts:
-    """Return the facts about the tags of a batch. The parts of a batch share its tags, which may be many: they are looked at once."""
+    """Return the facts about the tags of a batch. The parts of a batch share its tags, which may be many, so they are examined once."""
     found = _TAGS.get(id(batch.tags))
     if found is None or found.tags is not batch.tags:
         kinds: dict[str, int] = {}
@@ -93,7 +93,7 @@ def payload_type(column: Any) -> Payload:
 
 
 def shape_of(column: Any) -> Any:
-    """Return what tells columns of payloads of different types apart, at little cost for arrays."""
+    """Return a value that differs for columns of payloads of different types, and is cheap for arrays."""
     if type(column) is np.ndarray:
         return column.dtype, column.ndim
     if type(column) is dict:
@@ -102,7 +102,7 @@ def shape_of(column: Any) -> Any:
 
 
 def _type_of_column(column: Any) -> Type:
-    """Return the type of a column of numbers or texts, or of None; else OBJECT: its values are only passed on."""
+    """Return the type of a column of numbers, texts or None; OBJECT for any other, whose values are only passed on."""
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return _type_of_arrow(column)
     if type(column) is list:
@@ -133,7 +133,7 @@ def _type_of_arrow(column: Any) -> Type:
 
 
 def joined_class(classes: Sequence[LaneClass]) -> LaneClass:
-    """Return the class of batches of one lane: columns whose types differ are only passed on. Raises Refused if they differ in more."""
+    """Return the common class of batches of one lane: columns with different types are only passed on. Raises Refused for other differences."""
     first, *others = dict.fromkeys(classes)
     if not others:
         return first
@@ -150,7 +150,7 @@ def joined_class(classes: Sequence[LaneClass]) -> LaneClass:
 
 
 def _common(types: Sequence[Type | None]) -> Any:
-    """Return the type of a column of values of some types, or of parts that have these."""
+    """Return the type of a column whose values, or parts, have some types."""
     if len(set(types)) == 1:
         return types[0]
     some = {of.parts[0] if of is not None and of.is_optional else of for of in types} - {NONE}
@@ -159,7 +159,7 @@ def _common(types: Sequence[Type | None]) -> Any:
 
 
 def with_nulls(one: LaneClass, other: LaneClass) -> LaneClass:
-    """Return a class of lanes for batches that may have nulls where another one has some, if they have a kind and the columns in common."""
+    """Return a class of lanes that also allows the nulls of another class, if both have the same kind and columns."""
 
     def widened(of: Any, to: Any) -> Any:
         return of if (common := _common([of, to])) == OBJECT else common
@@ -192,7 +192,7 @@ def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array
 
 
 def _tested(batch: EventBatch, test: Test) -> Array:
-    """Return for each event whether what came in is equal to a constant. Raises Refused for keys whose equality is their own."""
+    """Return for each event whether its input is equal to a constant. Raises Refused for keys with an equality of their own."""
     where, *name = test.origin
     if where == "key":
         if not OF_KEYS.issuperset(type(tag.key) for tag in batch.tags):
@@ -207,7 +207,7 @@ def _tested(batch: EventBatch, test: Test) -> Array:
         return np.asarray(values.is_null())
     if not isinstance(test.wanted, str):
         return np.zeros(len(batch), np.bool_)
-    import pyarrow.compute as pc  # it is long to import
+    import pyarrow.compute as pc  # slow to import
 
     return np.asarray(pc.equal(values, str(test.wanted)).fill_null(False))
 
@@ -222,7 +222,7 @@ def _are_there(column: Any) -> Array:
 
 
 def _numbers(column: Any, of: Type) -> Array:
-    """Return a column of numbers. Where a value is null there is some number."""
+    """Return a column as numbers, with some number in place of null."""
     if isinstance(column, list) and None in column:
         column = [0 if one is None else one for one in column]
     if isinstance(column, (pa.Array, pa.ChunkedArray)) and column.null_count:

@@ -1,7 +1,7 @@
 """Files of compiled loops: their texts for LLVM, and their machine code beside them.
 
-`MadeLoops` makes the loops of a worker, and counts them. Each file is written by rename, under a name that is a digest of the text, of how it is compiled, and of the processor. So none is ever
-out of date. Where files cannot be written, the folder is one of this process.
+`MadeLoops` makes the loops of a worker, and counts them. Each file is written by rename. Its name is a digest of the text, of how it is
+compiled, and of the processor, so no file is ever out of date. If files cannot be written, this process uses a folder of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def machine_code(loop: LoopText) -> CalledLoop:
 
 
 def written(loop: LoopText) -> Path:
-    """Return the file of the text of a loop; write it if it is not there. Raises Refused if it has no machine code."""
+    """Return the file of the text of a loop; write it if it does not exist. Raises Refused if the text cannot be translated."""
     return _file(folder(), *_named(loop.text, loop.arguments, scalars_of(loop.state)))
 
 
@@ -61,14 +61,14 @@ def is_ready(path: Path) -> bool:
 
 
 def compile_file(path: Path) -> None:
-    """Compile a text for LLVM unless that is done. One process of this machine does it. Raises Refused if LLVM refuses it."""
+    """Compile a text for LLVM if necessary. Only one process of this machine does it. Raises Refused if LLVM refuses it."""
     if is_ready(path):
         return
     from dgs.compiled.machine import compiled
 
     with _alone(path):
         if not is_ready(path):
-            path.touch()  # compiling begins: see `seconds_of`
+            path.touch()  # the time when compiling begins, for `seconds_of`
             code = compiled(path.read_text(encoding="utf-8"))
             try:
                 _put(path.with_suffix(CODE), _digest(code) + code)
@@ -77,7 +77,7 @@ def compile_file(path: Path) -> None:
 
 
 def seconds_of(path: Path) -> float:
-    """Return how long compiling a text took. It is ready."""
+    """Return how long compiling a text took, which must be ready."""
     return max(path.with_suffix(CODE).stat().st_mtime - path.stat().st_mtime, 0.0)
 
 
@@ -91,7 +91,7 @@ def _function(path: Path) -> Callable[[Any], None]:
     from dgs.compiled.machine import function
 
     found = path.with_suffix(CODE).read_bytes()
-    if found[:DIGEST] != _digest(found[DIGEST:]):  # the machine went down before it was on the disk
+    if found[:DIGEST] != _digest(found[DIGEST:]):  # the machine crashed before the file was on disk
         path.with_suffix(CODE).unlink(missing_ok=True)
         compile_file(path)
         found = path.with_suffix(CODE).read_bytes()
@@ -111,7 +111,10 @@ def _alone(path: Path) -> Iterator[None]:
 
 @cache
 def _named(text: str, arguments: tuple[str, ...], scalars: tuple[str, ...]) -> tuple[str, str]:
-    """Return the name of the file of a loop, and what it holds. The function in it has the same name: all of a process are in one space."""
+    """Return the name of a loop's file, and its content.
+
+    The function in it has the same name, since all functions of a process share one namespace.
+    """
     found = llvm_text(text, arguments, scalars)
     name = f"dgs_compiled_{hashlib.blake2b((_conditions() + found).encode(), digest_size=12).hexdigest()}"
     return name, found.replace(ENTRY, f"@{name}(")
@@ -119,7 +122,7 @@ def _named(text: str, arguments: tuple[str, ...], scalars: tuple[str, ...]) -> t
 
 @cache
 def _conditions() -> str:
-    """Return what else decides the machine code."""
+    """Return everything else that the machine code depends on."""
     from dgs.compiled.machine import processor
 
     source = Path(__file__).with_name("machine.py").read_text(encoding="utf-8")

@@ -15,21 +15,21 @@ from llvmlite import binding as llvm
 from dgs.compiled.lowering.value_types import Refused
 
 LEVEL = 3
-"""The level of optimising."""
+"""The optimization level."""
 NO_GATHER = ",+prefer-no-gather"
-"""Entries of a dict are read one by one: gathering the bytes that say which are there takes 1.4 times as long."""
+"""Entries of a dict are read one by one: gather instructions for the bytes that say which exist take 1.4 times as long."""
 
 
 @cache
 def processor() -> str:
-    """Return the name of the processor and what it can do: machine code is of use only where they are the same."""
+    """Return the name of the processor and its features: machine code is valid only if both are the same."""
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
 
 
 def _features() -> str:
     try:
         return str(llvm.get_host_cpu_features().flatten())
-    except RuntimeError:  # LLVM does not know this kind of processor
+    except RuntimeError:  # LLVM does not know this processor
         return ""
 
 
@@ -49,7 +49,7 @@ def _target() -> Any:
 
 
 def compiled(text: str) -> bytes:
-    """Return the machine code of a text of LLVM. Raises Refused if LLVM refuses it."""
+    """Return the machine code of LLVM's text. Raises Refused if LLVM refuses it."""
     target = _target()
     try:
         module = llvm.parse_assembly(text)
@@ -75,13 +75,13 @@ def _engine() -> Any:
 
 
 _OBJECTS: list[Any] = []
-"""The machine code that functions use, for as long as the process lives."""
+"""The machine code of functions, kept for as long as the process lives."""
 
 
 def function(code: bytes, name: str) -> Callable[[Any], None]:
-    """Return the function of a name in machine code, which takes an address. No other thread of Python runs meanwhile.
+    """Return the function of a name in machine code, which takes an address. It holds Python's global lock.
 
-    Raises Refused where the system does not let code run that was not there from the start.
+    Raises Refused if the system does not allow generated code to run.
     """
     engine = _engine()
     held = llvm.ObjectFileRef.from_data(code)

@@ -22,30 +22,31 @@ Interpreter = Callable[[State, EventBatch, list[OutputBatch]], State]
 """Folds a batch with the user's own update, and adds the outputs."""
 
 Loop = Callable[..., Any]
-"""A loop: rows to start and stop at, columns, scalars of a state -> the row it has come to, whether that deviates, scalars."""
+"""A loop: rows to start and stop at, columns, scalars of a state -> the row it has reached, whether that one deviates, scalars."""
 
 Rest = Callable[[State, list[EventBatch], list[OutputBatch]], State]
-"""Interprets what is left of all lanes, merged, and adds the outputs."""
+"""Interprets the rest of all lanes, merged, and adds the outputs."""
 
 
 class _Lane:
-    """A lane in a run: its batches, those to come too, and where the loop is in the one that it folds. Raises Refused if one does not fit.
+    """A lane in a run: all its batches, and the position of the loop in the current one. Raises Refused if a batch does not fit.
 
-    `with_numbers`: the loop reads the numbers of its events. `outputs`: those of the batches that are folded.
+    `with_numbers`: the loop reads the numbers of its events. `outputs`: of the batches folded so far.
     """
 
     def __init__(
         self, batches: Sequence[EventBatch], of: LaneClass, text: LoopText, with_numbers: bool
     ) -> None:
         self._left, self._sites, self._with_numbers = list(batches), text.sites, with_numbers
-        self._columns = [columns_of(batch, of, text) for batch in batches]  # all of them: one may not fit
+        # checks all of them, since one may not fit
+        self._columns = [columns_of(batch, of, text) for batch in batches]
         self._written: Written | None = None
         self.outputs: list[OutputBatch] = []
         self.numbers: list[Array] = []
         self.arguments: list[Array] = []
 
     def next_batch(self, form: ScalarState) -> None:
-        """Go on with the next batch. What the loop has written for the last one is still in the caches of the processor."""
+        """Go on with the next batch. Outputs are taken now, while they are in the processor's caches."""
         self.finish()
         batch = self._left.pop(0)
         own = form.of_batch(batch)
@@ -54,21 +55,21 @@ class _Lane:
         self.numbers = [as_array(batch.seq, np.int64)] if self._with_numbers else []
 
     def finish(self) -> None:
-        """Take the outputs of the batch that is folded."""
+        """Take the outputs of the folded batch."""
         if self._written is not None and (made := self._written.outputs()) is not None:
             self.outputs.append(made)
         self._written = None
 
     @property
     def written(self) -> Written:
-        """The outputs of the batch that is being folded."""
+        """The outputs of the current batch."""
         if self._written is None:
             raise InternalError(problem="a lane of compiled code is asked for its batch before it has one")
         return self._written
 
     @property
     def batch(self) -> EventBatch:
-        """The batch that is being folded."""
+        """The current batch."""
         return self.written.batch
 
     @property
@@ -77,7 +78,7 @@ class _Lane:
         return bool(self._left)
 
     def rest(self, start: int) -> list[EventBatch]:
-        """Return what comes from a row of the batch on, for the interpreter."""
+        """Return the events from a row of the current batch on, for the interpreter."""
         batch = self.batch
         if start == len(batch):
             return self._left
@@ -88,7 +89,8 @@ class _Lane:
 class MergedRun:
     """A run of a loop over several lanes. Law: the state and the outputs are those of `update`, event by event in OrderKey order.
 
-    `with_numbers`: the lanes whose loop reads the numbers of its events. `batches`: all events. `count`: how many there are. `interpreted`: how many the interpreter has processed. `deviations`: at how many the loop has stopped.
+    `with_numbers`: the lanes whose loop reads the numbers of its events. `batches`: all events. `count`: how many there are. `interpreted`:
+    how many the interpreter has processed. `deviations`: at how many events the loop has stopped.
     """
 
     def __init__(
@@ -117,8 +119,8 @@ class MergedRun:
     def fold(
         self, state: State, interpret: Interpreter, rest: Rest, outputs: list[OutputBatch], most: int
     ) -> State:
-        """Return the state after all lanes; add the outputs. `most`: after so many deviations, what is left is interpreted."""
-        given: Sequence[Any] | None = None  # the state as the loop has it, from batch to batch
+        """Return the state after all lanes; add the outputs. `most`: the deviations after which the rest is interpreted."""
+        given: Sequence[Any] | None = None  # the state stays in the loop's form from batch to batch
         while True:
             if given is None and self.deviations < most:
                 given = self._form.given(state)

@@ -1,4 +1,4 @@
-"""A preview of how `update` folds the first events of streams: compiled or interpreted, and why. Nothing is compiled to say so."""
+"""A preview of how `update` folds the first events of streams: compiled or interpreted, and why. Nothing is compiled for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dgs.model.user_code import UserCode
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The fold of some kinds of events of a stream by `update`. `refusal`: why it is interpreted, None if it is compiled.
+    """How `update` folds some kinds of events of a stream. `refusal`: why it is interpreted, None if it is compiled.
 
     `state`: the type of its states, if it is compiled.
     """

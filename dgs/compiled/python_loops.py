@@ -1,6 +1,6 @@
-"""Loops translated by Python itself: slow, but at once, and without LLVM. `dgs check` and our tests compare lowered updates with them.
+"""Loops run by Python itself: slow, but without compiling and without LLVM. `dgs check` and our tests compare lowered updates with them.
 
-The checked operations are written out here with Python's ints, as the definition of what those of `machine` do.
+The checked operations are defined here with Python's ints. Those of `machine` must do the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dgs.compiled.lowering.loop_text import LoopText
 from dgs.compiled.lowering.python_values import LEAST, fits
 
 EXACT = 2**53
-"""Up to here every int is a float. From here on every float is whole."""
+"""Up to here every int is exactly a float. From here on every float is whole."""
 BITS = 64
 
 
 def _within(number: int) -> tuple[int, bool]:
-    """Return a number cut to 64 bits, and whether that changes it."""
+    """Return a number truncated to 64 bits, and whether that changes it."""
     return (number - LEAST) % 2**64 + LEAST, not fits(number)
 
 

@@ -1,7 +1,7 @@
-"""States as a loop takes and returns them: scalars, or the entries of a dict as arrays by slot.
+"""States in the form for loops: scalars, or the entries of a dict as arrays by slot.
 
-Only the entries that a run may touch are given to the loop: those of the keys of its events. The dict is changed as `update` would
-change it: the entries that were written are put into it, new keys in the order in which they came.
+The loop gets only the entries that it may touch: those of the keys of its events. Afterwards the written entries are put into the dict, new
+keys in the order of their events, as `update` would do it.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ from dgs.vectorised import spread
 
 Array = npt.NDArray[Any]
 KEYS = frozenset([int, str, bool, bytes])
-"""The types of keys whose equal values are the same."""
+"""The types of keys of which equal values are identical in form."""
 MISSING = object()
 EVENTS_OF_A_KEY, FEW_KEYS = 4, 8
-"""With fewer events of a key than these, putting entries into arrays and back costs more than a compiled loop saves. Few keys cost little."""
+"""With fewer than EVENTS_OF_A_KEY events per key, moving entries into arrays and back costs more than a compiled loop saves. FEW_KEYS
+keys cost little."""
 
 
 FIRST_EVENTS = 1024
-"""If these have all tags of a batch, the others need not be looked at."""
+"""If the first so many events have all tags of a batch, the others need not be looked at."""
 
 
 class Keys:
     """The keys of the events of batches, each with a slot. Raises Refused if equal keys may differ, NotYet if there are too many.
 
-    `found`: the keys by slot. `slots`: for each batch, by its `id`, the slot of each of its tags, garbage for tags that none of its events has.
+    `found`: the keys by slot. `slots`: by the `id` of a batch, the slot of each of its tags; undefined for tags that no event has.
     """
 
     def __init__(self, batches: Sequence[EventBatch], *, are_many_allowed: bool = False) -> None:
@@ -57,7 +58,7 @@ class Keys:
         most = FEW_KEYS + sum(map(len, batches)) // EVENTS_OF_A_KEY
         if sum(map(len, used)) > most and not are_many_allowed:
             raise NotYet("there are few events of each key")
-        whole: dict[int, Array] = {}  # by tags that all have events
+        whole: dict[int, Array] = {}  # for tags that all have events
         for batch, codes in zip(batches, used, strict=True):
             tags, known = batch.tags, whole if len(codes) == len(batch.tags) else {}
             if id(tags) not in known:
@@ -76,7 +77,7 @@ class Keys:
 
 
 def _used_tags(batch: EventBatch) -> Array:
-    """Return the codes of the tags that events of a batch have: a batch may be a small part of one with many keys."""
+    """Return the codes of the tags that occur in a batch: it may be a small part of a batch with many keys."""
     if batch.codes is None or len(batch.tags) == 1:
         return np.zeros(min(1, len(batch)), np.intp)
     if len(batch) < len(batch.tags):
@@ -92,7 +93,7 @@ def keys_of(state: State, batches: Sequence[EventBatch], *, are_many_allowed: bo
 
 
 def state_type(state: State, keys: Keys | None) -> Type:
-    """Return the type of a state; that of a dict is about the entries of some keys only. Raises Refused."""
+    """Return the type of a state; for a dict, only the entries of the given keys count. Raises Refused."""
     return type_of(state) if keys is None else dict_of(_entries_type(state, keys.found))
 
 
@@ -117,7 +118,7 @@ class ScalarState:
         self._scalars, self._value = flat(of)
 
     def given(self, state: State) -> Sequence[Any] | None:
-        """Return what the loop takes of a state, None if it is not one of the type."""
+        """Return the scalars of a state for the loop, None if the state is not of the type."""
         return self._scalars(state)
 
     def taken(self, _before: State, returned: Sequence[Any]) -> State:
@@ -125,7 +126,7 @@ class ScalarState:
         return self._value(*returned)
 
     def of_batch(self, _batch: EventBatch) -> list[Array]:
-        """Return what the loop needs of a batch to find entries."""
+        """Return the arguments by which the loop finds entries of a batch: none."""
         return []
 
     def objects(self, _numbers: Array) -> Column:
@@ -134,7 +135,7 @@ class ScalarState:
 
 
 class DictState(ScalarState):
-    """A state as the entries of a dict. Kept objects have numbers: from 0 on those that were there, from -2 down those of this run."""
+    """A state as the entries of a dict. Kept objects have numbers: from 0 up for earlier ones, from -2 down for those of this run."""
 
     def __init__(self, of: Type, keys: Keys) -> None:
         self._entry = of.parts[0]
@@ -147,7 +148,7 @@ class DictState(ScalarState):
         self._batches: list[tuple[int, int, EventBatch, list[str | None]]] = []
 
     def of_batch(self, batch: EventBatch) -> list[Array]:
-        """Return the slots of the tags of a batch, and where the numbers of its objects begin."""
+        """Return the slots of the tags of a batch, and the first number of its objects."""
         origins = origins_of(payload_type(batch.payload))
         before = self._batches[-1][1] if self._batches else 0
         self._batches.append((before, before + len(batch) * len(origins), batch, origins))

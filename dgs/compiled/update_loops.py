@@ -1,4 +1,4 @@
-"""The loops of an update: one for each class of lanes and type of state, made when it is asked for, and made again when what it reads changes."""
+"""The loops of an update: one for each class of lanes and type of state, made on first use, and again when values that it reads change."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dgs.compiled.merged_run import Loop
 from dgs.model.program import Update
 
 WINDOWS = (Order((-1,), ()),)
-"""Stands where the order of lanes would be: the loop folds windows of one lane."""
+"""In place of an order of lanes: the loop folds windows of one lane."""
 NESTED_TOO_DEEPLY = (RecursionError, MemoryError, SyntaxError)
-"""What Python raises for a text with too many things inside each other."""
+"""The exceptions that Python raises for a text with too deep nesting."""
 TOO_DEEP = Refusal("it has too many expressions or branches inside each other")
 MOST_CHANGES = 8
-"""After so many changes of what an update reads from outside, it is interpreted: each change asks for another loop."""
+"""After so many changes of values that an update reads from outside, it is interpreted: each change needs another loop."""
 
 Key = tuple[tuple[LaneClass, ...], tuple[Order, ...], Type, int]
 """The classes of lanes, their order, the type of states and the number of children, see `UpdateLoops.of`."""
@@ -36,15 +36,15 @@ Found = tuple[LoopText, Loop, Sequence[LoopText]]
 
 
 class UpdateLoops:
-    """The loops of an update. `translate`: makes a loop of its text; None: it is not ready yet. `reads_stream`: whether the update looks at the names of streams.
+    """The loops of an update. `translate`: makes a loop of its text; it returns None if the loop is not ready yet.
 
-    `version`: changes when other loops may be returned than before.
+    `reads_stream`: whether the update reads names of streams. `version`: changes when `of` may return other loops than before.
     """
 
     def __init__(self, update: Update, translate: Callable[[LoopText], Loop | None]) -> None:
         self._update, self._translate = update, translate
         self._loops: dict[Key, tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal] = {}
-        self._ready: dict[Key, Found] = {}  # those that were returned, by what was asked for
+        self._ready: dict[Key, Found] = {}  # the loops that were returned, by the arguments of `of`
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
         self._surroundings: Surroundings | None = None
         self._changes, self.reads_stream = 0, False
@@ -75,7 +75,7 @@ class UpdateLoops:
         return self._ready[asked]
 
     def is_current(self, version: int | None) -> bool:
-        """Whether loops that were returned at a version are those that would be returned now."""
+        """Return whether `of` would now return the same loops as at a version."""
         around = self._surroundings
         return version == self.version and around is not None and not around.have_changed()
 
@@ -84,7 +84,7 @@ class UpdateLoops:
         self.version += 1
 
     def _made(self, surroundings: Surroundings, key: Key) -> Found:
-        """Return a loop from now on, or raise Refused."""
+        """Make a loop, and return it from now on, or raise Refused."""
         if key not in self._loops:
             self._loops[key] = self._lowered(surroundings, *key)
         found = self._loops[key]
@@ -100,7 +100,7 @@ class UpdateLoops:
             self._loops[key] = TOO_DEEP
             raise Refused.of(TOO_DEEP) from None
         except Refused as refused:
-            self._loops[key] = refused.refusal  # asking at each batch would take its time
+            self._loops[key] = refused.refusal  # trying again at each batch would take time
             raise
         if loop is None:
             raise NotYet("it is being compiled")
@@ -134,7 +134,7 @@ class UpdateLoops:
         return text, None, (text,)
 
     def have_floats(self, lanes: tuple[LaneClass, ...], orders: tuple[Order, ...], state: Type) -> bool:
-        """Whether the states of a loop over several lanes have floats. Raises Refused."""
+        """Return whether the states of a loop over several lanes have floats. Raises Refused."""
         return has_floats(self._widened(lanes, state)) or has_floats(self.of(lanes, orders, state)[0].state)
 
     def _widened(self, lanes: tuple[LaneClass, ...], state: Type) -> Type:

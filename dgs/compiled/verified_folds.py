@@ -1,4 +1,4 @@
-"""Folding twice: with `DGS_VERIFY_COMPILED=1`, every thousandth compiled fold is done by the interpreter, too, on a copy of the state.
+"""Folding twice: with `DGS_VERIFY_COMPILED=1`, the interpreter repeats every thousandth compiled fold on a copy of the state.
 
 A difference is a bug in dgs: the run ends with an InternalError in place of a wrong output.
 """
@@ -21,7 +21,7 @@ Fold = Callable[[State, list[OutputBatch]], State]
 
 VARIABLE = "DGS_VERIFY_COMPILED"
 EVERY = 1000
-"""One compiled fold in so many is done twice."""
+"""One in so many compiled folds is done twice."""
 
 
 class VerifiedFolds:
@@ -55,7 +55,7 @@ class VerifiedFolds:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Whether two values differ in a bit. Objects that the codec does not carry were only passed on: they are not looked at."""
+    """Return whether two values differ in a bit. Objects that the codec cannot encode were only passed on, and are not compared."""
     try:
         return codec.encode(one) != codec.encode(other)
     except CodecError:
@@ -63,7 +63,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _in_order(outputs: list[OutputBatch]) -> list[Any]:
-    """Return outputs by what identifies them."""
+    """Return outputs by their ids."""
     found = [
         (one.rank, seq, index, value)
         for one in outputs

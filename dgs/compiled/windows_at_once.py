@@ -1,6 +1,6 @@
 """Folding many windows of a batch with one compiled loop, each into a state of its own, and joining such states before events that end windows.
 
-The interpreter folds the windows that deviate. The law: equal to folding each window as a batch, from the state that it has.
+The interpreter folds the windows that deviate. The law: equal to folding each window as a batch, from its own state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def common_type(states: Sequence[State]) -> Type:
 
 
 def arrays_of(states: Sequence[State], of: Type) -> list[Array]:
-    """Return the scalars of states as one of a type that their own types join to, one array for each."""
+    """Return the scalars of states, converted to a type that their types join to, one array for each scalar."""
     if of in NUMBERS:
         return [np.array(states, scalars_of(of)[0])]
     if of.name == "tuple" and states:
@@ -65,7 +65,7 @@ def arrays_of(states: Sequence[State], of: Type) -> list[Array]:
 
 
 class Partials:
-    """The partial states that are joined into a state before events: for each child and event one, or `nothing`. Raises Refused."""
+    """The partial states to join into a state before events: one for each child and event, or `nothing`. Raises Refused."""
 
     def __init__(self, children: Sequence[Sequence[State]], nothing: object) -> None:
         self._of_children = []
@@ -80,11 +80,11 @@ class Partials:
         return len(self._of_children)
 
     def joined_type(self, state: Type) -> Type:
-        """Return the type that a type of states and those of all partial states join to. Raises Refused."""
+        """Return the type that the type of a state and those of all partial states join to. Raises Refused."""
         return reduce(joined, (common_type(states) for _, states in self._of_children), state)
 
     def columns(self, of: Type) -> list[Array]:
-        """Return for each child which states are there, and their scalars."""
+        """Return for each child which states exist, and their scalars."""
         found = [array for there, states in self._of_children for array in (there, *arrays_of(states, of))]
         for array in found:
             array.flags.writeable = False
@@ -92,7 +92,10 @@ class Partials:
 
 
 class WindowsAtOnce:
-    """The windows of a batch, from one start to one stop each. `interpreted`: the events of the windows that deviated, `deviations` of them."""
+    """The windows of a batch, from one start to one stop each.
+
+    `interpreted`: the number of events in windows that deviated; `deviations`: the number of these windows.
+    """
 
     def __init__(
         self, loop: Loop, of: Type, batch: EventBatch, bounds: tuple[Int64s, Int64s], columns: list[Array]

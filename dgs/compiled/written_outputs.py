@@ -1,6 +1,6 @@
-"""The outputs of a compiled loop: what it wrote at each site, as one batch of outputs in the order of the events.
+"""The outputs of a compiled loop: what it wrote at each call of `emit`, as one batch of outputs in the order of the events.
 
-What came in unchanged goes out as the column that it came in. Only what was computed was written.
+Unchanged inputs go out as their columns. Only computed values were written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Rows = npt.NDArray[np.intp]
 class Written:
     """The outputs of a batch: arrays for the loop to write to, and outputs of the events that the interpreter processed.
 
-    `room`: the arrays are kept for other batches, of at most so many events. None: they go out as they are.
+    `room`: the arrays are reused for other batches, of at most so many events. None: the arrays themselves go out.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Written:
         self._others_rows: list[Rows] = []
 
     def begin(self, batch: EventBatch) -> None:
-        """Go on with another batch, whose outputs are to be written. Those of the one before have been taken."""
+        """Go on with another batch. The outputs of the previous one have been taken."""
         self.batch = batch
         self._counts.fill(0)
         self._others, self._others_rows = [], []
@@ -85,7 +85,7 @@ class Written:
         return np.arange(len(self.batch))
 
     def _part(self, site: Site, count: int) -> tuple[Rows | None, Column]:
-        """Return the rows of the events that came to a site, None for all, and the values that they emitted."""
+        """Return the rows of the events that reached a site, None for all, and the values that they emitted."""
         rows = None
         count = len(self.batch) if site.is_always else count
         written = [self._own(column, count) for column in self._columns[site.number]]
@@ -127,11 +127,11 @@ class Written:
         keys = [tag.key for tag in batch.tags]
         if batch.codes is None or len(keys) == 1:
             return spread(keys[:1], None, len(batch))
-        codes = columns.as_arrow(batch.codes)  # the loop has used them: they are in range
+        codes = columns.as_arrow(batch.codes)  # the loop has used the numbers, so they are in range
         return spread(keys, codes, len(batch))
 
     def _of_arrays(self, of: Type, written: Iterator[Array], count: int) -> Column:
-        """Return a column of a type, of the arrays that its scalars were written to."""
+        """Return a column of a type, made of the arrays with its scalars."""
         if of == NONE:
             return [None] * count
         if of in NUMBERS:

@@ -11,7 +11,8 @@
     ├── UserCodeError            exit 1   update, fork, join or emit raised
     └── InternalError            exit 70  a bug in dgs
 
-`families` are these; the errors themselves are in `given`, `resources`, `at_run_time` and `recovery`. `nearest`: suggestions. `as_data`: as JSON. `hidden_values`: secrets. `shortened`: long texts.
+`families` has these classes; the errors themselves are in `given`, `resources`, `at_run_time` and `recovery`. `nearest`: suggestions.
+`as_data`: as JSON. `hidden_values`: secrets. `shortened`: long texts.
 
 Errors carry their data as attributes and build their sentence from them, so that programs get the same facts as people.
 
@@ -108,4 +109,4 @@ __all__ = [
 ]  # fmt: skip
 
 for _name in __all__:
-    globals()[_name].__module__ = __name__  # the one place to import an error from: tracebacks name it
+    globals()[_name].__module__ = __name__  # errors are imported from here, and tracebacks name this module

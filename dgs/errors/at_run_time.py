@@ -56,7 +56,7 @@ class WorkerLostError(RunError):
 
 
 class RayLostError(WorkerLostError):
-    """The process that leads a Ray cluster (GCS) has ended, so Ray would end ours within a minute."""
+    """The process that leads a Ray cluster (GCS) has ended, and Ray would end ours within a minute."""
 
     code = "DGS518"
     template = "{problem}"
@@ -102,7 +102,7 @@ class ReplayMismatchError(RunError):
 
 
 class UnrepeatableLogError(RunError):
-    """A query of Spark lost its checkpoint directory, and rows that a new one would have to repeat were deleted from the log."""
+    """A Spark query lost its checkpoint directory, and rows that a new query would have to repeat were deleted from the log."""
 
     code = "DGS544"
     template = (

@@ -13,7 +13,7 @@ from dgs.errors.shortened import shortened
 
 
 class _Sentence(Formatter):
-    """Puts facts into a sentence: without secrets, and without the middle of what is long."""
+    """Puts facts into a sentence, without secrets and with long facts shortened."""
 
     def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:  # noqa: ARG002 - sentences name their facts
         return kwargs.get(key, _UNKNOWN)
@@ -23,12 +23,12 @@ class _Sentence(Formatter):
 
 
 def told(text: str) -> str:
-    """Return a text of which a part is a user's, as a sentence may quote it."""
+    """Return a text that contains parts of a user's, in the form that a sentence may quote."""
     return shortened(masked(text))
 
 
 class _Unknown:
-    """A fact that user code has left out when it raised one of our errors: a question mark, in any format."""
+    """A fact that user code left out when it raised one of our errors: a question mark in any format."""
 
     def __format__(self, _how: str) -> str:
         return "?"
@@ -85,7 +85,7 @@ class UsageError(DgsError):
 
 
 class InvalidError(DgsError):
-    """A file, program or plan is wrong: nothing was started, or a run came to a row of its input that cannot be read."""
+    """A file, program or plan is wrong: nothing was started, or a run reached a row of its input that cannot be read."""
 
     code = "DGS300"
     exit_code = 3

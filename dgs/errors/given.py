@@ -80,7 +80,7 @@ class MissingInputError(InvalidError):
 
 
 class UnknownColumnError(InvalidError):
-    """A source, or a file that a query reads, does not have a column that is named. `advice`: where the name is, if not in plan.yaml."""
+    """A source, or a file that a query reads, lacks a named column. `advice`: where the name is, if not in plan.yaml."""
 
     code = "DGS308"
     template = (

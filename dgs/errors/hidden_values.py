@@ -1,8 +1,8 @@
-"""Values that no text of ours shows: those of the environment variables that a plan file names, as `${env:NAME}`.
+"""Values that no text of ours shows: those of the environment variables that a plan file refers to by `${env:NAME}`.
 
-The reader of a plan file calls `hide`, and a job takes the values along to other processes. Whatever makes a text of values that it
-did not choose calls `masked`, which puts the reference in the place of the value; saved data goes through `masked_data`, and
-`revealed` gives it back with the values of today.
+The reader of a plan file calls `hide`, and a job takes the values to other processes. Code that makes a text of arbitrary values calls
+`masked`, which replaces a hidden value by its reference. Saved data goes through `masked_data`, and `revealed` restores it with the current
+values.
 
 >>> hide("DOCTEST_PASSWORD", "swordfish-7")
 >>> masked("cannot log in as ann:swordfish-7@db")
@@ -23,10 +23,10 @@ from typing import Any
 from urllib.parse import quote
 
 SHORTEST = 4
-"""Characters of the shortest value that is looked for inside of texts: `no` is in too many words."""
+"""The characters of the shortest value that is looked for inside texts: `no` is in too many words."""
 
 WHOLE_WORD_BELOW = 8
-"""Shorter values are found only where no letter or digit is before or behind them."""
+"""Shorter values are found only if no letter or digit is before or after them."""
 
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 
@@ -36,14 +36,14 @@ _references: dict[str, str] = {}
 
 
 def hide(name: str, value: str) -> None:
-    """Let no text show the value of an environment variable from now on."""
+    """Hide the value of an environment variable in all texts from now on."""
     if _values.get(name) != value:
         _values[name] = value
         _learn()
 
 
 def forget(name: str) -> None:
-    """Let texts show it again."""
+    """Stop hiding the value of an environment variable."""
     _values.pop(name, None)
     _learn()
 
@@ -61,13 +61,13 @@ def masked(text: str) -> str:
 
 
 def masked_data(data: Any) -> Any:
-    """Return plain data with its texts masked; texts that are a value as a whole, however short it is."""
+    """Return plain data with its texts masked; a text that is a whole value is masked however short it is."""
     whole = {value: f"${{env:{name}}}" for name, value in _values.items()}
     return _mapped(data, lambda text: whole.get(text) or masked(text)) if _values else data
 
 
 def revealed(data: Any) -> Any:
-    """Return what `masked_data` was given, with the values that the variables have now."""
+    """Return the argument of `masked_data`, with the values that the variables have now."""
     return _mapped(data, lambda text: _REFERENCE.sub(lambda found: _values.get(found[1], found[0]), text))
 
 

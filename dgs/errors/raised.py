@@ -1,4 +1,4 @@
-"""Exceptions of user code: any class, also one that would end the process. `is_ours` tells our own interruptions from them.
+"""Exceptions of user code: of any class, also one that would end the process. `is_ours` distinguishes our own interruptions.
 
 `except RAISED as error: if is_ours(error): raise` is how a call of user code begins its error.
 
@@ -18,20 +18,20 @@ from pathlib import Path
 from dgs.errors.hidden_values import masked
 
 RAISED = (BaseException,)
-"""The exceptions of user code that become errors of ours: `sys.exit(0)` in an update is no end of a run, nor is a cancelled task."""
+"""The exceptions of user code that become our errors: `sys.exit(0)` in an update does not end a run, nor does a cancelled task."""
 
 OURS = (f"{Path(__file__).parents[1]}/", "<frozen importlib", f"{Path(importlib.__file__).parent}/")
-"""How the names of our files begin."""
+"""The prefixes of our file names."""
 
 
 class Interruption(BaseException):
-    """Ends work of ours, also where user code is at work, which does not catch this as one of its errors."""
+    """Ends our work, even inside user code, which does not catch this as an Exception."""
 
 
 def is_ours(error: BaseException) -> bool:
-    """Return whether an exception came while user code ran, but not from it.
+    """Return whether an exception came while user code ran, but not from user code.
 
-    It is an Interruption, a Ctrl-C, or a generator of ours that is closed. User code may raise the last two itself.
+    It is an Interruption, a Ctrl-C, or a closed generator of ours. User code may raise the last two itself.
     """
     if not isinstance(error, (KeyboardInterrupt, GeneratorExit)):
         return isinstance(error, Interruption)
@@ -44,7 +44,7 @@ def is_ours(error: BaseException) -> bool:
 
 
 class StepNote(str):
-    """A note of an exception that says in which step of a flow it was raised. Reports have it in their sentence."""
+    """A note on an exception that says in which step of a flow it was raised. It becomes a part of the error's sentence."""
 
     __slots__ = ()
 
@@ -85,10 +85,10 @@ def _is_library(file: str) -> bool:
 
 
 def summary(error: BaseException) -> str:
-    """Return the class and the message of an exception, and in which step of a flow it was raised."""
+    """Return the class and the message of an exception, and the step of a flow in which it was raised."""
     try:
         said = str(error)
-    except RAISED as failed:  # of the user's `__str__`
+    except RAISED as failed:  # an exception of the user's `__str__`
         if is_ours(failed):
             raise
         said = "<its __str__ raised>"

@@ -14,7 +14,7 @@ class CheckpointRefusedError(CheckpointError):
 
 
 class IncompatibleCheckpointError(CheckpointRefusedError):
-    """A file is of another version of its format, or a state of another version of the program."""
+    """A file has another version of its format, or a state another version of the program."""
 
     code = "DGS602"
     template = "{path}: its {what} has version {found}, and this is version {expected}"

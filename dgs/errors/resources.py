@@ -57,7 +57,7 @@ class SystemRefusalError(ResourceError):
 
     @classmethod
     def of(cls, error: OSError) -> SystemRefusalError:
-        """Return the error with its file; what is printed has none."""
+        """Return the error with its file; printing has none."""
         names = [str(name) for name in (error.filename, error.filename2) if name is not None]
         return cls(place=" and ".join(names) or "stdout or a file", problem=error.strerror or str(error))
 

@@ -1,7 +1,7 @@
-"""Long texts in a sentence: the beginning and the end of one are left, with how much is between them.
+"""Long texts in a sentence: the beginning and the end are kept, with the number of characters in between.
 
-Sentences quote names, paths, queries and values of users, which may have any length. Call `shortened` on a text whose secrets are
-hidden already: a part of one would not be found any more.
+Sentences quote names, paths, queries and values of users, which may have any length. Hide secrets before calling `shortened`: a
+part of a secret would no longer be found.
 
 >>> shortened("no file " + "y" * 5000)
 'no file yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy...(4,904 more)...yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'
@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 
 LONGEST_LINE = 1_500
-"""Characters of the longest line that is left as it is. Few paths are longer."""
+"""The characters of the longest line that is kept whole. Few paths are longer."""
 
 _LONG_WORD = re.compile(r"[^\s/]{257,}")
-"""What is no name of a file, with a quote before and behind it, and no word either."""
+"""A long run without blanks that is neither a quoted file name nor a word."""
 
 _BEGINNING, _END = 64, 32
 """Characters that are left of a long word."""
@@ -40,7 +40,7 @@ def shortened(text: str) -> str:
 
 
 def around(line: str, column: int) -> tuple[str, int]:
-    """Return what a long line has around a column, counted from 1, and the column there."""
+    """Return the part of a long line around a column, counted from 1, and the column in that part."""
     first, last = max(column - 1 - _AROUND, 0), column - 1 + _AROUND
     if len(line) <= LONGEST_LINE // 5:
         return line, column

@@ -84,7 +84,7 @@ class Stream:
         return {"ts": self.table[self.ts], "payload": value}
 
     def read(self, name: str) -> dict[str, Any]:
-        """Return what it says of the time and the payload, as in plan.yaml. `name`: that of its data."""
+        """Return its statements about the time and the payload, as in plan.yaml. `name`: of its data."""
         source: Any = name
         if self.ts != "ts" or self.unit is not None:
             source = {"name": name, "ts": {"column": self.ts, "unit": self.unit}}
@@ -107,7 +107,7 @@ class Stream:
         return {**self.tags, "kind": self.tags.get("kind", {"value": kind})}
 
     def _check_kind(self, name: str, kind: str, program: Program) -> None:
-        """Raise FrameKindError for a kind that the program does not have, or that has keys or none against what is said here."""
+        """Raise FrameKindError for a kind that the program does not have, or whose keys contradict this stream."""
         problem, advice = program.kind_problem(kind), f"The kinds are {', '.join(program.all_kinds())}"
         domain = program.kind(kind).domain
         if problem is None and self.key is not None and not program.kind(kind).is_keyed:
@@ -120,7 +120,7 @@ class Stream:
 
 
 class ArrowFrame(Protocol):
-    """A table of a library that gives its columns by Arrow's interface between libraries."""
+    """A table of a library with Arrow's interface between libraries."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the columns as a capsule."""
@@ -141,19 +141,19 @@ def stream(
     unit: Unit | None = None,
     sort: bool = False,
 ) -> Stream:
-    """Say how the rows of a data frame become events: `dgs.run(program, streams={"readings": dgs.stream(frame, ...)})`.
+    """Describe how the rows of a data frame become events: `dgs.run(program, streams={"readings": dgs.stream(frame, ...)})`.
 
     `frame`: of pandas, Polars (also lazy), Arrow, DuckDB, Spark (bounded), Ibis, or anything with the Arrow PyCapsule interface; a
     dictionary of columns, or a list of dictionaries. Columns that Arrow holds are not copied.
 
     `kind`: the kind of all rows; it may be left out if the program has one. `key`: the column with the key. `{"column": name}`
-    takes the kind from a column, `{"value": 7}` gives all rows one key. `ts`: the column with the time: integers, or timestamps
-    (with a zone they become UTC, without they are taken as they are). `unit`: what integers in it count since 1970: "s", "ms",
-    "us", "ns". `payload`: a column, or a list of columns for a dictionary of them; by default the column `payload`, else all.
+    takes the kind from a column, `{"value": 7}` gives all rows one key. `ts`: the column with the time: integers, or timestamps (with a
+    zone they become UTC, without one they count as UTC). `unit`: what integers in it count since 1970: "s", "ms", "us", "ns". `payload`: a
+    column, or a list of columns for a dictionary of them; by default the column `payload`, else all.
     `sort`: put the rows in order of time; rows of equal time stay in their order. `id`: the name of the stream, to give
     `streams` as a list.
 
-    Raises FrameError for what is no table, FrameColumnError for a column that is not there. Nulls, wrong types and rows out of
+    Raises FrameError for anything that is not a table, FrameColumnError for a missing column. Nulls, wrong types and rows out of
     order are errors of the run, with their rows, or skipped as `on_error` says.
     """
     table = of_records(frame) if _are_records(frame) else of_table(frame)
@@ -186,7 +186,7 @@ def streams_by_name(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any
 
 
 def _check(said: Stream, frame: Any) -> None:
-    """Raise FrameColumnError, FrameError or UsageError for what does not fit the columns of a frame."""
+    """Raise FrameColumnError, FrameError or UsageError if arguments do not fit the columns of a frame."""
     payloads = list(said.payload or []) if isinstance(said.payload, (list, tuple)) else [said.payload]
     payloads = [] if said.payload is None else payloads
     named = [("ts", said.ts), *(("key", one) for one in _columns(said.key))]

@@ -49,7 +49,7 @@ def link(path: Path, said: str) -> str:
 
 
 def table_html(names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
-    """Return rows as a table. `count`: of how many they are the first."""
+    """Return rows as a table. `count`: the number of all rows, of which these are the first."""
     head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
     left = f"<p>{count - len(rows):,} more rows</p>" if count > len(rows) else ""
@@ -86,8 +86,8 @@ class Outputs(list[Value]):
     def to_arrow(self) -> Any:
         """Return the outputs as an Arrow table: ts, stream, kind, key, and the value.
 
-        If all values are records (dictionaries, named tuples, dataclasses), their fields are columns; if they are tuples of several
-        types, their places are, as `value_0`, `value_1`, ....
+        If all values are records (dictionaries, named tuples, dataclasses), their fields are columns; if they are tuples of several types,
+        their elements are, as `value_0`, `value_1`, ....
 
         Raises UsageError if the values have no common Arrow type.
         """
@@ -108,7 +108,7 @@ class Outputs(list[Value]):
         return pl.DataFrame(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the outputs to any library that reads Arrow."""
+        """Pass the outputs to any library that reads Arrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
@@ -116,7 +116,7 @@ class Outputs(list[Value]):
         try:
             table = self._table(SHOWN)
             names, rows = table.column_names, [tuple(row.values()) for row in table.to_pylist()]
-        except UsageError:  # values of several types make no table
+        except UsageError:  # values of several types do not make a table
             names, rows = ["value"], [(value,) for value in self[:SHOWN]]
         return table_html(names, rows, len(self))
 
@@ -157,7 +157,7 @@ def _arrow_keys(keys: list[Any]) -> Any:
 
 
 def _arrow_values(values: list[Any], taken: set[str]) -> dict[str, Any]:
-    """Return the columns of values: the fields of records, the places of tuples of several types, else one column `value`."""
+    """Return the columns of values: the fields of records, the elements of tuples of several types, else one column `value`."""
     import pyarrow as pa
 
     records = [found for value in values if (found := _fields(value)) is not None]

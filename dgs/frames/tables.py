@@ -6,7 +6,7 @@ such as lazy frames of Polars, go through narwhals.
 >>> of_table(pa.table({"ts": [1, 2], "page": ["home", "shop"]}))["ts"].to_pylist()
 [1, 2]
 
-What is no frame, or has no such column, is an error of the call that gives it.
+A value that is not a frame, or lacks a column, is an error of the call that passes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dgs.model.columns import Column
 
 
 class FrameError(InvalidError):
-    """Something was given as a frame that is none, or cannot be read as one."""
+    """A value that is given as a frame is not one, or cannot be read."""
 
     code = "DGS570"
     template = "{problem}"
@@ -49,7 +49,7 @@ class FrameKindError(InvalidError):
 
 
 class MixedTimesError(InvalidError):
-    """One stream has times of the calendar and another has bare numbers, so their order would mean nothing."""
+    """One stream has calendar times and another has bare numbers, so their order would mean nothing."""
 
     code = "DGS573"
     template = "stream {calendar!r} has times of the calendar, and stream {bare!r} has bare numbers ({column!r}) as times"
@@ -68,9 +68,9 @@ def is_table(given: Any) -> bool:
 
 
 def of_table(given: Any) -> dict[str, Column]:
-    """Return the columns of a table by name. The index of a pandas frame is no column.
+    """Return the columns of a table by name. The index of a pandas frame is not a column.
 
-    Raises FrameError for what is no table or has a column twice, MissingPackageError for a lazy frame without narwhals.
+    Raises FrameError for anything that is not a table or has a column twice, MissingPackageError for a lazy frame without narwhals.
 
     >>> of_table({"ts": (1, 2)})
     {'ts': [1, 2]}
@@ -89,7 +89,7 @@ def of_table(given: Any) -> dict[str, Column]:
 
 
 def of_records(records: Sequence[Any]) -> dict[str, Column]:
-    """Return a list of dictionaries as columns; what a record leaves out is null. Raises FrameError for what is no dictionary.
+    """Return a list of dictionaries as columns, with null for missing fields. Raises FrameError for anything that is not a dictionary.
 
     >>> of_records([{"ts": 1, "page": "home"}, {"ts": 2}])
     {'ts': [1, 2], 'page': ['home', None]}
@@ -121,7 +121,7 @@ def _arrow_table(given: Any) -> Any:
             return pa.table(given)
     except (TypeError, ValueError, pa.ArrowException):  # a single column, for example
         pass
-    except RAISED as error:  # raised by the library or the user's code behind Arrow's interface
+    except RAISED as error:  # raised by a library or the user's code behind Arrow's interface
         if is_ours(error):
             raise
         problem = f"{problem}: reading it raised {summary(error)}"
@@ -138,7 +138,7 @@ def _collected(lazy: Any) -> Any:
 
 
 def _is_lazy(given: Any) -> bool:
-    """Return whether a value is a frame that is computed on demand: the lazy ones of Polars, Dask, Spark have these two."""
+    """Return whether a value is a frame that is computed on demand: lazy frames of Polars, Dask and Spark have these two attributes."""
     is_lazy = hasattr(given, "collect_schema") and hasattr(given, "collect")
     return is_lazy or hasattr(given, "toArrow") or (_module(given) == "dask" and hasattr(given, "compute"))
 
@@ -148,7 +148,7 @@ def _module(given: Any) -> str:
 
 
 def _of_pandas(series: Any) -> Column:
-    """Return a column of pandas as Arrow has it; as a list if its values have no common type."""
+    """Return a column of pandas as an Arrow column, or as a list if its values have no common type."""
     try:
         return _whole(pa.array(series, from_pandas=True))
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
@@ -158,7 +158,7 @@ def _of_pandas(series: Any) -> Column:
 
 
 def _column(name: Any, given: Any) -> Column:
-    """Return a column of a dictionary in one of the forms that columns have. Raises FrameError for what is none."""
+    """Return a value of a dictionary as a column. Raises FrameError if it is not one."""
     if not columns.is_column(given):
         problem = f"column {name!r} of the dictionary is {given!r:.60}, which is no column"
         raise FrameError(problem=problem, advice="A dictionary has a list or an array for each column")
@@ -171,7 +171,7 @@ def _column(name: Any, given: Any) -> Column:
 
 
 def _record_of(name: Any, given: dict[Any, Any]) -> Column:
-    """Return the columns of a record in one of the forms that columns have. Raises FrameError if they differ in length."""
+    """Return the fields of a record as columns. Raises FrameError if they differ in length."""
     made = {part: _column(part, column) for part, column in given.items()}
     lengths = {part: columns.length(column) for part, column in made.items()}
     if len(set(lengths.values())) > 1:
@@ -181,12 +181,12 @@ def _record_of(name: Any, given: dict[Any, Any]) -> Column:
 
 
 def _whole(column: Any) -> Any:
-    """Return a column of one chunk as it is; the chunks of others are joined as rows are read."""
+    """Return the only chunk of a column; if there are several, they are joined as rows are read."""
     return column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks == 1 else column
 
 
 def _plain(column: Any) -> Any:
-    """Return text that is in views as text, and whole numbers that are decimals (sums of DuckDB) as integers."""
+    """Return string views as text, and decimals that are whole numbers (sums of DuckDB) as integers."""
     kind = column.type
     if pa.types.is_dictionary(kind) and kind.value_type == pa.string_view():
         return column.cast(pa.dictionary(kind.index_type, pa.large_string()))

@@ -1,8 +1,8 @@
 r"""Reading and writing plan.yaml: strict YAML 1.2, with the place of every value.
 
 `no`, `on`, `1:30` and dates are text, `7` is a number. Anchors, aliases, tags and duplicate keys are refused; size and depth
-are bounded. `${env:NAME}` in a value is replaced by the environment variable; there is no other interpolation. What is replaced is
-noted in `references`, to be written in the place of the value, and no text shows it, unless it names something.
+are bounded. `${env:NAME}` in a value is replaced by the environment variable; there is no other interpolation. `references` has the
+replaced values, which are written back as references. No text shows such a value, unless it is a name.
 
 >>> document = parse("runtime: {kind: local}\nname: ${env:JOB}", "plan.yaml", {"JOB": "no"})
 >>> document.data, document.references
@@ -48,13 +48,13 @@ from dgs.errors.hidden_values import hide
 from dgs.job.references import PATHS, REFS, Place, Reference, with_references
 
 NAMES = (*PATHS, *REFS, "name", "id", "table", "column")
-"""Keys whose values are names, which are to be seen wherever what they name is."""
+"""Keys whose values are names, which texts have to show."""
 
 QUERY = "a query: answer it with `dgs query`, or name it in a plan file, `program: {query: {file: ...}}`"
 OTHER_FILES = dict.fromkeys((".sql", ".pig", ".mrql"), QUERY) | {
     ".py": "Python: name its program in a plan file, `program: {ref: file.py:Name}`"
 }
-"""What a file is that is no plan file, by its extension, and what to do with it."""
+"""Files that are not plan files: what they are, by their extension, and what to do with them."""
 
 MAX_BYTES = 4 * 2**20
 REMEDIES = (
@@ -153,7 +153,7 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
 
 
 def _not_yaml(error: YAMLError, text: str, name: str) -> PlanFileError:
-    """Return the error to raise for text that YAML does not read, with a remedy for the usual mistakes."""
+    """Return the error to raise for text that is not YAML, with a remedy for the usual mistakes."""
     if isinstance(error, ReaderError):
         before = text[: error.position]
         line, column = before.count("\n"), len(before) - before.rfind("\n") - 1
@@ -213,7 +213,7 @@ def _represent_text(representer: Any, text: str) -> Any:
 
 
 class _Builder:
-    """Builds data from parser events. It notes marks, and refuses YAML that plan.yaml does not use."""
+    """Builds data from parser events. It notes positions, and refuses YAML that plan.yaml does not use."""
 
     def __init__(self, name: str, environ: Mapping[str, str]) -> None:
         self.name = name

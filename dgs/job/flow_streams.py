@@ -1,7 +1,7 @@
 """The streams of a plan file with `flow:`: each is bound to the parameter or the source of its name, and ticks are added.
 
-The flow decides which events the elements of a stream become. So `tags:` may be left out, except where the flow ends in a program:
-there it says which of the program's tags may come.
+The flow decides which events the elements of a stream become. So `tags:` may be left out, unless the flow ends in a program: then it says
+which of the program's tags may come.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dgs.flow.compiling import Compiled
 
 TIMES = ("ms", "none")
-"""The units of ts in which a flow's durations as text, such as "10s", mean what they say."""
+"""The units of ts in which a flow may have durations as text, such as "10s"."""
 
 
 def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
@@ -37,7 +37,7 @@ def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
     flow = load_flow(config.program, base_dir)
     own = [stream for stream in config.streams if stream.source.kind != "ticks"]
     if isinstance(flow, PicoFlow):
-        own.sort(key=lambda stream: stream.id)  # names decide ties in what a pipeline means
+        own.sort(key=lambda stream: stream.id)  # names decide ties in the meaning of a pipeline
     for problem in _unfitting(flow, [stream.id for stream in own]):
         raise PlanFileError(where=f"flow {flow.name!r}", problem=problem)
     compiled = flow.compiled(classes=config.flow.classes)
@@ -83,7 +83,7 @@ def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:
 
 
 def _texts(flow: Flow, clock: Every) -> Iterator[str]:
-    """Yield the clock and the windows whose lengths are texts, as people say them."""
+    """Yield the clock and the windows whose lengths are texts, with a description."""
     from dgs.flow.panes import TimeWindow
 
     if isinstance(clock.period, str):

@@ -35,12 +35,13 @@ SPELLING = 'Write "file.py:Name" or "package.module:Name"'
 
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:
-    """Return the program that a plan file names: a Program class (made with `args`), an instance, a flow's, or what a function makes.
+    """Return the program that a plan file names: by a Program class (made with `args`), an instance, a flow, or a function that makes one.
 
     Raises ProgramImportError, with the user's traceback as `trace`, and FlowError.
     """
     found = load_callable(config.ref, base_dir)
-    is_class = isinstance(found, type) and issubclass(found, Program)  # the usual case imports no flows
+    # the usual case needs no import of flows
+    is_class = isinstance(found, type) and issubclass(found, Program)
     made = _made(config.ref, found, config.args) if is_class else _named(config, found)
     if isinstance(made, Program):
         return made
@@ -67,7 +68,7 @@ def load_flow(config: ProgramConfig, base_dir: Path) -> Flow:
 
 
 def _named(config: ProgramConfig, found: Any) -> Any:
-    """Return what a plan file names, or what it makes with the arguments if it is a class or a function. A pipeline becomes a flow."""
+    """Return the object that a plan file names, or makes with the arguments by a class or a function. A pipeline becomes a flow."""
     from dgs.flow.definition import Flow
     from dgs.pico.pipelines import UNNAMED, Pipeline
 
@@ -112,7 +113,7 @@ def _kind_of(found: Any) -> str:
 def load_connector(ref: str, args: Mapping[str, Any], base_dir: Path, *, role: str, protocol: type) -> Any:
     """Return the source, sink or store that a plan file names, made with `args` by its class or by a function.
 
-    `role`: its role, for errors. `protocol`: what it must have are the abstract methods. Raises ProgramImportError.
+    `role`: its role, for errors. `protocol`: it must have the abstract methods of this class. Raises ProgramImportError.
     """
     found = load_callable(ref, base_dir)
     if not callable(found):
@@ -158,7 +159,7 @@ def _made(ref: str, found: Callable[..., Any], args: Mapping[str, Any]) -> Any:
 
 
 def load_scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:
-    """Return the program that a plan file names, without its vectorised methods. Other processes make it in this way, too."""
+    """Return the program that a plan file names, without its vectorised methods. Other processes can make it in the same way."""
     return without_batches(load_program(ProgramConfig(ref=ref, args=args), Path(base_dir)))
 
 
@@ -178,7 +179,7 @@ def load_callable(ref: str, base_dir: Path) -> Any:
         except AttributeError:
             public = [word for word in vars(module) if not word.startswith("_")]
             raise _failure(ref, f"{source} has no {name!r}{did_you_mean(name, public)}") from None
-        except RAISED as error:  # of a `__getattr__` of the user
+        except RAISED as error:  # raised by a `__getattr__` of the user
             if is_ours(error):
                 raise
             raise _failure(ref, f"looking for {name!r} raised {summary(error)}", error) from error
@@ -188,7 +189,7 @@ def load_callable(ref: str, base_dir: Path) -> Any:
 def load_function(ref: str, base_dir: Path, *, may_yield: bool = False) -> Callable[..., Any]:
     """Return the function that `ref` names, as `load_callable` does.
 
-    Raises ProgramImportError, also for other objects and for functions whose call does nothing yet. `may_yield`: it gives items.
+    Raises ProgramImportError, also for other objects, and for functions whose call does nothing yet (`may_yield`: generators are allowed).
     """
     found = load_callable(ref, base_dir)
     if not callable(found):

@@ -1,6 +1,6 @@
 """Files of a run: only their user may read them, or also the user's group, where `umask: "007"` in the plan file says so.
 
-The mask is one of this process, and not the process's own: what user code and sinks write keeps that one.
+The mask is our own in this process: files of user code and sinks keep the umask of the process.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp()) / "run"
@@ -31,7 +31,7 @@ _masks = [int(OWNER_ONLY, 8)]
 
 
 class ForeignDirectoryError(InvalidError):
-    """A directory of a run lies where every user may make files, and another user has made it."""
+    """A directory of a run is in a place where every user may make files, and another user has made it."""
 
     code = "DGS340"
     template = "{path} belongs to another user, who could change whatever a run writes there"
@@ -59,7 +59,7 @@ def directory_mode() -> int:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file, for `open(..., opener=opener)`. A new file has our mode and not that of the mask of the process."""
+    """Open a file, for `open(..., opener=opener)`. A new file has our mode, whatever the umask of the process."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         found = os.fstat(descriptor)
@@ -90,24 +90,24 @@ def _is_ours(directory: Path) -> bool:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise ForeignDirectoryError if another user may have made a directory, or a link on the way to it, before us, as in /tmp."""
+    """Raise ForeignDirectoryError if another user may have made a directory, or a link on its path, before us, for example in /tmp."""
     path = path.absolute()
     for place in (path, *path.parents):
-        with suppress(OSError):  # not there yet, or not to be seen: making it says so
+        with suppress(OSError):  # missing or not accessible: making it raises the error
             is_open_to_all = place.parent.stat().st_mode & stat.S_IWOTH
             if is_open_to_all and place.lstat().st_uid not in (0, os.geteuid()):
                 raise ForeignDirectoryError(path=place)
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file whole, in place of what it was. Raises OSError."""
+    """Write a whole text file, in place of an existing one. Raises OSError."""
     write_whole(path, text.encode(), opener=opener)
 
 
 def write_whole(path: Path, data: bytes, *, opener: Callable[[str, int], int] | None = None) -> None:
-    """Write a file whole, in place of what it was, through a new one beside it. `opener`: gives its mode; None: the process's own.
+    """Write a whole file, in place of an existing one, through a new file beside it. `opener`: sets its mode; None: the process's own.
 
-    A failure leaves the file as it was, and nothing beside it. Two writers do not mix, and nobody's link is followed. Raises OSError.
+    A failure leaves the old file, and nothing beside it. Two writers do not mix, and no link is followed. Raises OSError.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
     try:

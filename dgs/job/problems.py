@@ -1,4 +1,4 @@
-"""Problems of a plan.yaml as sentences, from pydantic's errors: where, what is wrong, and what would be right.
+"""Problems of a plan.yaml as sentences, from pydantic's errors: where it is, what is wrong, and what would be right.
 
 For a value that may have several shapes, pydantic reports one error per shape. Only the shape that the user most likely meant
 is reported: the one that the value has, else all of them in one sentence.

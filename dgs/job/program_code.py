@@ -32,7 +32,7 @@ from dgs.model.program import Program
 from dgs.model.user_code import code_objects
 
 Code = dict[str, dict[str, str]]
-"""Digests by file, relative to the plan file, and by the name of a function, a method, a class or a global."""
+"""Digests by file (relative to the plan file), and by the name of a function, a method, a class or a global."""
 
 MAIN = "__main__"
 TOP_LEVEL = "the top level"
@@ -56,7 +56,7 @@ def code_of(program: Program, base_dir: Path, ref: str | None = None) -> Code:
         modules |= walk.modules
         found[MAIN] = walk.found
     source = (ref or "").rpartition(":")[0]
-    is_file = source.endswith(".py")  # and no module `program` of the name `program.py`, wherever one is
+    is_file = source.endswith(".py")  # not a module `program` that happens to be on the path
     files = [(base_dir / source).resolve()] if is_file else []
     names = {*modules, "" if is_file else source} - {MAIN, ""}
     files += [path for name in names for path in _files_of(name)]
@@ -112,7 +112,7 @@ def _is_for_scripts(node: ast.stmt) -> bool:
 
 
 def _plain(node: ast.AST) -> str:
-    """Return the text of a syntax tree after removing texts that stand alone, such as docstrings, from it."""
+    """Return the text of a syntax tree without strings that are statements, such as docstrings."""
     for one in ast.walk(node):
         for field in ("body", "orelse", "finalbody"):
             body = getattr(one, field, None)
@@ -254,7 +254,7 @@ class _Walk:
 
 
 def _inside(cell: Any) -> Any:
-    with suppress(ValueError):  # it is empty
+    with suppress(ValueError):  # an empty cell
         return cell.cell_contents
     return None
 
@@ -274,7 +274,7 @@ def _constants(code: CodeType) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """Return the content of a global as text, or its class if the codec does not carry it."""
+    """Return the content of a global as text, or its class if the codec cannot encode it."""
     try:
         return codec.encode(value).hex()
     except (CodecError, RecursionError):

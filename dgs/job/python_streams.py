@@ -36,7 +36,7 @@ class Given:
 
 
 def of_python(job: Any, streams: Mapping[str, Any] | Iterable[Any] | None, call: str) -> Given:
-    """Return the program of a program, its class or a flow, and what its streams are to it. `call`: the function, for errors.
+    """Return the program of a job (a program, its class or a flow), and the kinds of its streams. `call`: the function, for errors.
 
     Raises UsageError for a job of another type, and FlowError.
     """
@@ -137,9 +137,9 @@ def _section(name: str, items: Any, program: Program, kinds: list[Any] | None) -
 
 
 def _unit(streams: Mapping[str, Any]) -> str | None:
-    """Return the unit of a run over frames: nanoseconds for times of the calendar, else the finest unit given, None without any.
+    """Return the unit of a run over frames: nanoseconds for calendar times, else the finest unit given, None if none is given.
 
-    Raises MixedTimesError if one stream has times of the calendar and another bare numbers.
+    Raises MixedTimesError if one stream has calendar times and another bare numbers.
     """
     frames = {name: one for name, one in streams.items() if isinstance(one, Stream) and len(one)}
     calendar = {name: one for name, one in frames.items() if one.is_calendar}

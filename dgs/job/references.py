@@ -1,6 +1,6 @@
-"""Values of a plan file whose meaning is not in them alone: references such as `${env:NAME}`, and paths relative to the file.
+"""Values of a plan file that depend on something outside it: references such as `${env:NAME}`, and paths relative to the file.
 
-A run directory has a plan file of its own, in which paths are seen from there.
+The run directory has its own plan file, in which paths are relative to that directory.
 
 >>> relocated({"program": {"ref": "sums.py:Sum"}}, Path("/job"), Path("/job/runs/one"))
 {'program': {'ref': '../../sums.py:Sum'}}
@@ -28,7 +28,7 @@ PATHS, REFS = ("path", "log", "dir", "file"), ("ref", "when")
 
 
 class Reference(str):
-    """A value as the file has it, with `${env:NAME}` in it. `is_text`: it is in quotes, so whatever it becomes is text."""
+    """A value as written in the file, with `${env:NAME}` in it. `is_text`: it is in quotes, so the result is text."""
 
     __slots__ = ("is_text",)
     is_text: bool
@@ -42,11 +42,11 @@ class Reference(str):
 
 
 def with_references(data: Any, references: Mapping[Place, Reference]) -> Any:
-    """Return data with references in the place of their values, where it has these places."""
+    """Return data with references in place of their values, where the data has these places."""
     data = copy.deepcopy(data)
     for place, reference in references.items():
         here = data
-        with suppress(KeyError, IndexError, TypeError):  # left out, or given as something else
+        with suppress(KeyError, IndexError, TypeError):  # left out, or replaced by another value
             for part in place[:-1]:
                 here = here[part]
             if place and here[place[-1]] is not None:
@@ -57,9 +57,9 @@ def with_references(data: Any, references: Mapping[Place, Reference]) -> Any:
 def relocated_references(
     references: Mapping[Place, Reference], before: Any, after: Any, base_dir: Path, new_dir: Path
 ) -> dict[Place, Reference]:
-    """Return references by place for a file in another directory: of paths that were relative.
+    """Return references by place, with relative paths rewritten for a file in another directory.
 
-    `before`, `after`: the data with what they stand for, as given to `relocated` and as it returned it.
+    `before`, `after`: the data with the values of references, as passed to `relocated` and as it returned them.
     """
     way = os.path.relpath(base_dir.resolve(), new_dir.resolve())
     return {
@@ -71,7 +71,7 @@ def relocated_references(
 
 
 def _at(data: Any, place: Place) -> Any:
-    """Return what is at a place; None where there is no such place."""
+    """Return the value at a place, None if there is no such place."""
     for part in place:
         try:
             data = data[part]
@@ -83,7 +83,7 @@ def _at(data: Any, place: Place) -> Any:
 def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:
     """Return a plan file's data with its relative paths rewritten for a file in another directory.
 
-    The data need not be valid: what does not have the shape of a plan file stays as it is.
+    The data need not be valid: parts without the shape of a plan file are unchanged.
     """
 
     def moved(path: str) -> str:

@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "checkpoints": (str,),
     "status": (str,),
 }
-"""The types of the facts in run.json that others rely on."""
+"""The types of the facts in run.json that other code relies on."""
 
 RESULTS_OF = {
     "status": (str,),
@@ -77,7 +77,7 @@ RESULTS_OF = {
 """The same for results.json."""
 
 LATEST, LARGEST = 253_402_300_799, 1 << 64
-"""The latest time, the end of the year 9999 in seconds since 1970; and a number that no other fact reaches."""
+"""The latest time, the end of the year 9999 in seconds since 1970; and an upper bound on all other numbers."""
 
 SEAL = (
     "# Written by dgs for its run, and read when that goes on. Without this line it may be changed. Digest: "
@@ -151,7 +151,7 @@ class RunDirectory:
         return None if noted is None else self.path.joinpath(noted).resolve()
 
     def about(self) -> dict[str, Any]:
-        """Return the content of run.json, empty if it cannot be read or is of something else."""
+        """Return the content of run.json, empty if it cannot be read or is not that of a run."""
         found = {name: fact for name, fact in read_object(self.path / ABOUT).items() if name != DIGEST}
         is_of_a_run = all(
             _is_sane(name, found[name], kinds) for name, kinds in KINDS.items() if name in found
@@ -189,7 +189,7 @@ class RunDirectory:
             raise CorruptFileError(path=self.plan_file, problem=problem)
 
     def results(self) -> dict[str, Any]:
-        """Return the content of results.json, empty if the run has not ended, without what no run has written."""
+        """Return the content of results.json, empty if the run has not ended. Values that no run writes are left out."""
         found = read_object(self.path / RESULTS)
         return {
             name: fact
@@ -234,12 +234,12 @@ class RunDirectory:
             return []
         found = []
         for line in lines:
-            with suppress(ValueError, RecursionError):  # torn, as the process was killed, or damaged
+            with suppress(ValueError, RecursionError):  # torn because the process was killed, or damaged
                 found.append(json.loads(line))
         return [plan for plan in found if isinstance(plan, dict)]
 
     def _keep_plan(self, plan: Mapping[str, Any]) -> None:
-        """Add a plan to those that the run has had, which its page shows; a failure is not worth to end the run."""
+        """Add a plan to those that the run has had, which its page shows; a failure does not end the run."""
         known = self.plans()
         plain = json.loads(json.dumps(plan, default=str))
         if not known or known[-1] != plain:
@@ -253,7 +253,7 @@ class RunDirectory:
         return self.plan_file.read_text(encoding="utf-8"), self.about()
 
     def take_back(self, settings: tuple[str, dict[str, Any]]) -> None:
-        """Write an earlier plan.yaml and run.json, since what was to change them was refused."""
+        """Write an earlier plan.yaml and run.json back, since the change was refused."""
         plan, about = settings
         self._write(PLAN, plan)
         self._write(ABOUT, json.dumps({**about, DIGEST: _digest(about)}, indent=2) + "\n")
@@ -302,7 +302,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def _is_sane(name: str, fact: Any, kinds: tuple[type, ...]) -> bool:
-    """Return whether a fact in a file is one that a run writes: of these types, and no absurd number."""
+    """Return whether a run may have written a fact in a file: its type fits, and it is no absurd number."""
     most = LATEST if name == "started" else LARGEST
     return type(fact) in kinds and (not isinstance(fact, (int, float)) or 0 <= fact <= most)
 

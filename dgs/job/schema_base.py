@@ -59,7 +59,7 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 
 Yes = Annotated[Literal[True], BeforeValidator(_flag)]
 One = Annotated[Literal[1], BeforeValidator(lambda value: value if type(value) is int else None)]
-"""Exactly this: a Literal alone takes what is equal, such as `1` for `true`."""
+"""Exactly this value: a Literal alone also accepts an equal value, such as `1` for `true`."""
 
 Count = Annotated[Whole, Field(le=2**31 - 1)]
 """A whole number that counts things."""

@@ -1,7 +1,7 @@
 """The settings of a run and their origin: flags over `DGS_*` environment over the file over defaults.
 
-Flags and variables are written into the file's data before it is validated. So every value is checked once, in one way, and an
-error names the flag, the variable or the line with the bad value.
+Flags and variables are written into the file's data before it is validated. So every value is checked once, in the same way, and an error
+names the flag, the variable or the line with the bad value.
 
 >>> from dgs.job.document import parse
 >>> text = "{version: 1, name: a, program: {ref: 'p.py:P'}, streams: [{id: s, tags: [x], source: {memory: s}}]}"
@@ -43,7 +43,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Settings:
-    """A validated plan.yaml, with the origin of every value in it. `declared`: as it was given; `bound`: see `dgs.job.flow_streams`."""
+    """A validated plan.yaml, with the origin of every value in it. `declared`: as given; `bound`: see `dgs.job.flow_streams`."""
 
     declared: PlanFile
     document: Document
@@ -76,7 +76,7 @@ class Settings:
             yield place, value, self.origin(place)
 
     def written(self, **options: Any) -> dict[str, Any]:
-        """Return the configuration as plain data, to be shown or saved: references, and not what they stand for."""
+        """Return the configuration as plain data, to be shown or saved: with references, not their values."""
         found: dict[str, Any] = with_references(self.declared.model_dump(**options), self.references)
         return found
 
@@ -138,7 +138,7 @@ def _assign(data: Any, path: str, item: Given) -> Place:
         if not rest:
             try:
                 here[part] = copy.deepcopy(item.value)
-            except TypeError:  # a module, an open file
+            except TypeError:  # for example a module or an open file
                 message = f"{item.by}: {item.value!r} is no value of a plan file"
                 raise UsageError(message=message) from None
             return place

@@ -28,9 +28,8 @@ from dgs.model.tags import AnyKind, Kind, Tag
 def declared_tags(config: StreamConfig, program: Program) -> TagSet:
     """Return the possible tags of the stream.
 
-    A key from a column may be any in the domain of its kind. A kind from a column may be any of `kinds:`, else any kind of the
-    program, else any at all. The list form has exactly the listed tags; there, `{kind: view}` of a kind with keys is the whole
-    kind.
+    A key from a column may be any key in the domain of its kind. A kind from a column may be any of `kinds:`, else any kind of the program,
+    else any kind at all. The list form has exactly the listed tags; there, `{kind: view}` of a kind with keys is the whole kind.
 
     Raises PlanFileError for a kind that the program does not declare, a key of a kind without keys, a missing key of a kind with
     keys (except in the list form), or a key outside the kind's domain.

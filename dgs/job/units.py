@@ -103,7 +103,7 @@ _EXAMPLE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 - formats with and
 
 
 def one_delimiter(text: str) -> str:
-    """Return the delimiter of CSV unchanged. Raises ValueError unless it is one character of ASCII that cannot mean anything else."""
+    """Return the delimiter of CSV unchanged. Raises ValueError unless it is one ASCII character without another meaning in CSV."""
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError(
             f"{text!r} is no delimiter: expected one ASCII character such as ',' or ';', or \"\\t\""
@@ -128,7 +128,7 @@ def time_format(text: str) -> str:
 
 
 LONGEST_NAME, LONGEST_PATH = 255, 4000
-"""The bytes of a name and of a path that file systems take."""
+"""The most bytes of a name and of a path in file systems."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 

@@ -64,7 +64,7 @@ def _records(values: list[dict[Any, Any]]) -> Column:
 
 
 def is_column(given: Any) -> bool:
-    """Return whether a value can be a column: it has a length and an order, and is no single value.
+    """Return whether a value can be a column: it has a length and an order, and is not a single value.
 
     >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5), {"x": 1})]
     [True, True, True, False, False, False, False, False]
@@ -76,11 +76,11 @@ def is_column(given: Any) -> bool:
 
 
 def from_user(given: Any, what: str) -> Column:
-    """Return a column of user code in one of the forms that columns have: other sequences become lists, tables records.
+    """Return a column of user code in one of the forms of columns: other sequences become lists, tables become records.
 
-    So do NumPy arrays of Python objects, which no process could send to another.
+    NumPy arrays of Python objects become lists, too, since they cannot be sent to another process.
 
-    Raises ProgramError, with the name of what takes it, for what is no column or has columns of several lengths.
+    Raises ProgramError, which names `what`, for anything else, and for columns of several lengths.
 
     >>> from_user({"n": range(2), "of": (3, 4)}, "emit_batch")
     {'n': [0, 1], 'of': [3, 4]}
@@ -100,7 +100,7 @@ def from_user(given: Any, what: str) -> Column:
 
 
 def of_sequence(given: Any) -> Column:
-    """Return a column that is not a dictionary in one of the forms that columns have."""
+    """Return a column that is not a dictionary in one of the forms of columns."""
     if isinstance(given, np.ma.MaskedArray) or (isinstance(given, np.ndarray) and given.dtype.hasobject):
         return given.tolist()  # masked values become None
     if isinstance(given, (list, np.ndarray, pa.Array, pa.ChunkedArray)):
@@ -139,7 +139,7 @@ def take(column: Column, rows: Indices) -> Column:
 
 
 def as_arrow(column: Any) -> Any:
-    """Return an array as one of Arrow, numbers without a copy. `pa.array` also imports pandas, which takes longer than many a run.
+    """Return an array as an Arrow array, numbers without a copy. `pa.array` would also import pandas, which is slow.
 
     >>> as_arrow(np.array([3, 4, 5])[::2]).to_pylist(), as_arrow(np.array([True])).to_pylist()
     ([3, 5], [True])
@@ -156,13 +156,13 @@ def constant(value: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     >>> constant(np.array([7]), 3)
     array([7, 7, 7])
     """
-    array = np.ndarray((count,), value.dtype, value, 0, (0,))  # like np.broadcast_to, ten times as fast
+    array = np.ndarray((count,), value.dtype, value, 0, (0,))  # like np.broadcast_to, but ten times as fast
     array.flags.writeable = False
     return array
 
 
 def read_only(column: Column) -> Column:
-    """Return a column whose arrays cannot be written to, as a view; itself if none can. Lists of Python objects stay what they are.
+    """Return a view of a column whose arrays cannot be written to; the column itself if none can. Lists are unchanged.
 
     >>> read_only({"a": np.arange(3)})["a"].flags.writeable
     False
@@ -187,7 +187,7 @@ def concat(columns: Sequence[Column]) -> Column:
 
 
 def _concatenation(columns: Sequence[Column]) -> Callable[[Any], Column]:
-    """Return what makes one column of several: of arrays of one type an array, else a list."""
+    """Return the function that concatenates columns: arrays of one type to an array, others to a list."""
     first = columns[0]
     if all(isinstance(c, np.ndarray) and c.dtype == first.dtype for c in columns):
         return np.concatenate
@@ -276,7 +276,7 @@ def nbytes(column: Column) -> int:
 
 
 def _arrow_bytes(array: Any) -> int:
-    """Return about the same as `nbytes` of Arrow, which takes 7 us or more to ask each buffer."""
+    """Return about the same as Arrow's `nbytes`, which takes 7 us or more."""
     if isinstance(array, pa.DictionaryArray):
         values = array.dictionary.get_total_buffer_size()
         return int(len(array) * array.type.index_type.bit_width // 8 + values)
@@ -286,12 +286,12 @@ def _arrow_bytes(array: Any) -> int:
 Int64s = npt.NDArray[np.int64]
 
 ROWS_APART = 1024 * 1031
-"""The numbers from one row to the next behind a front: more than 2^20, so that a row may have that many events. Streams are dealt in
-blocks of 1024, and 1031 is prime: so rows are dealt to any number of splits in turn."""
+"""The distance between the numbers of two rows after a front: more than 2^20, so that a row may have that many events. Streams are dealt
+in blocks of 1024, and 1031 is prime, so rows are dealt to any number of splits in turn."""
 
 
 def number_of(row: int, place: int) -> int:
-    """Return the number of an event of a row in its stream, behind a front.
+    """Return the number of an event in its stream after a front, by its row and its place in the row.
 
     >>> [number_of(row, 0) // 1024 % 4 for row in range(5)]              # the splits of five rows
     [0, 3, 2, 1, 0]
@@ -345,7 +345,7 @@ class RowNumbers:
 
     @property
     def dtype(self) -> np.dtype[np.int64]:
-        """The type of the array that this stands for."""
+        """The type of the array that it converts to."""
         return np.dtype(np.int64)
 
     @property

@@ -31,7 +31,7 @@ RETURNING = ("init", "update", "update_batch", "fork", "join", "identity")
 """Methods of a program that return states."""
 
 CLOSE = 0.75
-"""The least likeness, by difflib, at which a name counts as a misspelling of another."""
+"""The least similarity, by difflib, at which a name counts as a misspelling of another."""
 
 
 def check_declarations(program: Program) -> None:
@@ -118,7 +118,7 @@ def _generators(program: Program) -> Iterator[str]:
 
 
 def idle_call(name: str, method: object) -> str:
-    """Return what is wrong with a method whose call does nothing yet, since it is `async` or has a `yield`; nothing if it is another.
+    """Return what is wrong with a method whose call does nothing yet, since it is `async` or has a `yield`; "" for any other method.
 
     >>> async def late(): return 1
     >>> idle_call("late", late), idle_call("len", len)
@@ -147,7 +147,7 @@ def _wrong_names(program: Program) -> Iterator[str]:
 
 
 def _wrong_parts(program: Program) -> Iterator[str]:
-    """Yield the problems of what `states` and `fork_joins` of the program's own return."""
+    """Yield the problems with the results of the program's own `states` and `fork_joins`."""
     for name, of in (("states", StateType), ("fork_joins", ForkJoin)):
         if getattr(type(program), name) is getattr(Program, name):
             continue
@@ -183,7 +183,7 @@ def _takes_three(called: Callable[..., Any]) -> bool:
 
 
 def _rule_problem(rule: Rule) -> str | None:
-    """Return why the condition of a rule of `depends` cannot be one; None if it can."""
+    """Return why the condition of a rule of `depends` is not valid, None if it is."""
     remedy = "give dgs.ALWAYS, dgs.SAME_KEY, or a function of two tags: `lambda a, b: ...`"
     where = f"the rule of `depends` for {str(rule.left)!r} and {str(rule.right)!r}"
     if isinstance(rule.when, When):
@@ -204,7 +204,7 @@ def _looks_at_tags(program: Program) -> str | None:
 
     If no code uses tags, a misspelt kind makes no difference.
     """
-    relation = program.depends  # a function names no kinds, and needs `kinds`
+    relation = program.depends  # a function does not name kinds, so `kinds` is needed
     has_rules = not isinstance(relation, Dependence) or relation.rules
     if isinstance(program.kinds, AnyKind) or program.kinds or program.accumulates or has_rules:
         return None

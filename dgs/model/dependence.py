@@ -72,7 +72,7 @@ class Rule:
 
 
 def _rule(given: Any) -> Rule:
-    """Return a rule. Raises UsageError for what is neither a rule nor its three parts."""
+    """Return a rule. Raises UsageError for anything else than a rule or its three parts."""
     if isinstance(given, Rule):
         return given
     if not isinstance(given, (tuple, list)) or len(given) != len(fields(Rule)):

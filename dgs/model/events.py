@@ -118,7 +118,7 @@ class EventBatch:
         codes: Any = None,
         payload: Column = None,
     ) -> EventBatch:
-        """Make a batch from anything array-like; `seq` counts from 0 when not given. Raises ProgramError for what is no column."""
+        """Make a batch from anything array-like; `seq` counts from 0 when not given. Raises ProgramError for anything that is not a column."""
         times = _integers(ts, "ts")
         numbers = np.arange(len(times), dtype=np.int64) if seq is None else _integers(seq, "seq")
         which = None if codes is None else _codes(_integers(codes, "codes"))
@@ -188,11 +188,11 @@ class EventBatch:
         return low
 
     def seen(self) -> EventBatch:
-        """Return the batch as programs see it, also if its stream is split: of the declared stream."""
+        """Return the batch as programs see it: with the declared stream, also if that is split."""
         return replace(self, stream=declared_stream(self.stream)) if "/" in self.stream else self
 
     def read_only(self) -> EventBatch:
-        """Return the batch with arrays that cannot be written to, nor can those cut from it; itself if that is so already."""
+        """Return the batch with arrays that cannot be written to, also in batches cut from it; itself if they are so already."""
         of = columns.read_only
         seq = self.seq if isinstance(self.seq, RowNumbers) else of(self.seq)
         ts, codes, payload = of(self.ts), of(self.codes), of(self.payload)
@@ -227,7 +227,7 @@ class EventBatch:
 
 
 OF = "EventBatch.of"
-"""What errors name."""
+"""The names of fields in errors."""
 
 
 def _integers(given: Any, what: str) -> Int64s:
@@ -240,7 +240,7 @@ def _integers(given: Any, what: str) -> Int64s:
             and np.ma.getmask(given) is np.ma.nomask
         ):
             return found.astype(np.int64, copy=False)
-    except (TypeError, ValueError, OverflowError):  # of ragged lists, or of what NumPy cannot ask
+    except (TypeError, ValueError, OverflowError):  # ragged lists, or objects that NumPy cannot convert
         pass
     problem = f"{what} is {reprlib.repr(given)}; expected integers of 64 bits, one for each event"
     raise ProgramError(program=OF, problem=problem)
@@ -255,7 +255,7 @@ def _tags(given: Any, events: int) -> tuple[Tag, ...]:
 
 
 def _codes(codes: Int64s) -> Codes:
-    """Return codes in 32 bits. One beyond them stays beyond all tags."""
+    """Return codes in 32 bits. A code beyond 32 bits stays beyond all tags."""
     if codes.dtype.itemsize > np.dtype(np.int32).itemsize:
         codes = codes.clip(-1, np.iinfo(np.int32).max)
     return codes.astype(np.int32, copy=False)

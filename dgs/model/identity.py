@@ -31,10 +31,10 @@ from dgs.model.user_code import UserCode
 Migrate = Callable[[State, int], State]
 
 LONGEST_PART = 200
-"""Most characters of a part; a longer one is cut and gets a digest."""
+"""The most characters of a part; a longer part is cut and gets a digest."""
 
 MOST_PAIRS = 1_000_000
-"""Most pairs of keys on which a predicate between two kinds is evaluated."""
+"""The most pairs of keys on which a predicate between two kinds is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Forms of a key: equal keys of different types, such as 1, 1.0 and True, are one key, and one of them is what outputs show.
+"""Forms of a key: equal keys of different types, such as 1, 1.0 and True, are one key, and outputs show one of its forms.
 
-Which one it is depends on the forms alone, not on the order in which they come: a form that is not plain before a plain one, and of
-two that are not plain the one with the greater codec bytes. So a float goes before a bool, and a bool before an integer.
+The choice depends on the forms alone, not on their order of arrival: a form that is not plain is preferred to a plain one, and of
+two forms that are not plain the one with the greater codec bytes. So a float is preferred to a bool, and a bool to an integer.
 
 >>> shown_form(1, 1.0), shown_form(True, 1), shown_form(True, 1.0), shown_form((1, "a"), (True, "a"))
 (1.0, True, 1.0, (True, 'a'))
@@ -19,7 +19,7 @@ from dgs.model.tags import refused_in
 from dgs.model.user_code import shown
 
 PLAIN = frozenset([str, int, bytes, type(None)])
-"""Types whose keys are plain: no two of them are equal and look different."""
+"""Types whose keys are plain: equal ones look the same."""
 
 
 def is_plain(key: Any) -> bool:
@@ -62,7 +62,7 @@ def _shown_of_two(one: Any, other: Any) -> Any:
 
 
 class BadKeyError(TypeError):
-    r"""A step of a flow gives an item a key that cannot be one. It is raised as an error of the user's code, so `on_error: skip` leaves the row out.
+    r"""A step of a flow gives an item an invalid key. It is raised as an error of the user's code, so `on_error: skip` leaves the row out.
 
     >>> print(BadKeyError([1]), BadKeyError((1, float("nan"))), sep="\n")
     R02 [1], of type list, cannot be a key: take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register
@@ -79,7 +79,7 @@ class BadKeyError(TypeError):
 
 
 def check_key(key: Any) -> None:
-    """Check that a dictionary and the codec carry a key, and that it equals itself. Raises BadKeyError."""
+    """Check that a key can be hashed and encoded, and that it equals itself. Raises BadKeyError."""
     try:
         hash(key)
         codec.encode(key)
@@ -90,7 +90,7 @@ def check_key(key: Any) -> None:
 
 
 def blamed(error: BaseException, key: Any) -> BaseException:
-    """Return the error to raise for one that a step with a key has met: if the key cannot be one, that it cannot."""
+    """Return the error to raise for one that occurred in a step with a key: BadKeyError if the key is invalid."""
     if isinstance(error, TypeError):
         try:
             check_key(key)

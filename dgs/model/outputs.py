@@ -1,7 +1,7 @@
 """Outputs: the values that updates emit, with the ids that exactly-once delivery needs.
 
 The id of an output is (key of its event, tag, group, index). In a consistent program it does not depend on the schedule.
-A program whose events stand for a choice, such as how often a window is looked at, gives its outputs other ids: `Stamped`.
+A program whose events depend on a choice, such as how often windows are looked at, gives its outputs other ids: `Stamped`.
 
 >>> batch = OutputBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5], seq=[0], index=[0], values=["hello"])
 >>> batch.to_list()
@@ -114,7 +114,7 @@ class OutputBatch:
 
 
 class Stamped(NamedTuple):
-    """Outputs that are put out under `ts` and `seq` instead of those of their event, with the rank of their event.
+    """Outputs with their own `ts` and `seq` instead of those of their event, and with the rank of their event.
 
     For events of kinds in `Program.stamps` only. Their indices count the outputs of their tag under one stamp, so ids do not depend on
     the event that emitted them. Law: the stamps of a tag never go back.
@@ -170,7 +170,7 @@ class Stamps:
         return replace(batch, ts=ts, seq=seq, index=index, codes=codes, values=values), rows
 
     def _numbered(self, batch: OutputBatch) -> OutputBatch:
-        """Return outputs of one tag without stamps, whose indices go on behind those of the same event before."""
+        """Return outputs of one tag without stamps, whose indices continue those of earlier outputs of the same event."""
         ts, seq, index = batch.ts, np.asarray(batch.seq), batch.index
         same = (ts == ts[0]) & (seq == seq[0])
         first = self.place(batch.stream, batch.tags[0], int(ts[0]), int(seq[0]))[2]
@@ -212,7 +212,7 @@ class ColumnEmit:
         self._count += 1
 
     def column(self, values: Column) -> None:
-        """Take a column of outputs. Raises ProgramError for what is none."""
+        """Take a column of outputs. Raises ProgramError for anything that is not a column."""
         values = columns.from_user(values, "emit.column")
         count = columns.length(values)
         if count:

@@ -35,7 +35,7 @@ from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import AnyKind, Kind, Tag
 
-if TYPE_CHECKING:  # `Program[int, str]` says what state and outputs are; at run time it means Program
+if TYPE_CHECKING:  # `Program[int, str]` gives the types of state and outputs; at run time it is Program
     from typing import Generic
 
     from typing_extensions import TypeVar
@@ -124,9 +124,9 @@ class Program(Typed[OwnState, OwnOutput]):
     may be of any kind. Events of a kind that the program does not name are refused; a program that names none may not look at tags.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
     `stamps`: kinds whose events emit `Stamped` values, of `dgs.model.outputs`; no stream with such a kind is split.
-    `emits_columns`: the `emit` of `update` also has `emit.column(values)`, for many outputs of one event: a column of them, see
-    `dgs.model.columns`. It equals calling `emit` for each value, without making an object of each.
-    `front`: makes the events of each row where it is read; `tags:` and kinds of rows then do not count. Flows have it.
+    `emits_columns`: the `emit` of `update` also has `emit.column(values)`, which takes many outputs of one event as a column (see
+    `dgs.model.columns`). It equals calling `emit` for each value, without an object for each.
+    `front`: makes the events of each row where the row is read; `tags:` and kinds of rows are then ignored. Flows use it.
     `states` and `fork_joins`: several state types and their forks and joins; the first type is the initial one.
     `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
 
@@ -195,13 +195,13 @@ class Program(Typed[OwnState, OwnOutput]):
         return {}
 
     made_by: tuple[str, Mapping[str, Any]] | None = None
-    """The function by which another process makes this program, as `module:name`, and its arguments. None: from its class and attributes."""
+    """The function by which another process makes this program, as `module:name`, and its arguments. None: it is made from its class and attributes."""
 
     def hold_at_most(self, buffer_bytes: int) -> None:
         """Note `runtime.buffer_bytes` of the run, before it begins."""
 
     def when_skipping(self) -> Program[Any, Any]:
-        """Return the program for `on_error: skip`. One whose events do the work of many may leave parts out, as `LeftOut` outputs."""
+        """Return the program for `on_error: skip`. If an event does the work of many, the program may leave out parts of it, as `LeftOut` outputs."""
         return self
 
     def states(self) -> tuple[StateType, ...]:
@@ -341,10 +341,10 @@ METHODS = frozenset(
 
 
 def refuse_taken_names(program: type[Program[Any, Any]]) -> None:
-    """Raise ProgramError for a name of a user's class that dgs needs for something else, also if it was assigned to the class later."""
+    """Raise ProgramError for a name in a user's class that dgs needs for something else, also if it was assigned later."""
     if program.__module__.partition(".")[0] != "dgs":
         for name, value in vars(program).items():
-            if name != "name" or not isinstance(value, (str, property)):  # another name than the class's
+            if name != "name" or not isinstance(value, (str, property)):  # not the value that the class had
                 _refuse_taken(program, name, value)
 
 

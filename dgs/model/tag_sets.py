@@ -23,7 +23,7 @@ from dgs.model.tags import Kind, Tag
 Set = TypeVar("Set", bound=Any)
 
 MOST_COMPARED, LONGEST = 1000, 200
-"""An error compares a tag with at most so many others, and lists them in at most so many characters."""
+"""The most other tags that an error compares a tag with, and the most characters of their list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def union_of(sets: Iterable[Set], empty: Set) -> Set:
 
 
 def owned_instead(tag: Tag, owned: TagSet) -> str:
-    """Return words for an error about a tag that no worker owns: the nearest tag or kind, and what workers own of its stream.
+    """Return the end of an error about a tag that no worker owns: the nearest tag or kind, and what workers own of its stream.
 
     >>> owned_instead(Tag("valeu"), TagSet.of(Tag("value"), Tag("barrier"))), owned_instead(Tag("a"), TagSet())
     ("; did you mean 'value'? Of this stream they own {barrier, value}", '; of this stream they own nothing')

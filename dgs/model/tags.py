@@ -47,7 +47,7 @@ class Tag:
 def key_problem(kind: str, key: Key | type) -> str | None:
     """Return why tags of a kind cannot have this key, or keys of this type; None if they can.
 
-    Equal keys are one key and go to one worker, by a hash of their bytes. Texts, integers and floats have bytes to agree on.
+    Equal keys are one key and go to one worker, by a hash of their bytes. So equal keys must have bytes in common, as texts, integers and floats do.
 
     >>> key_problem("price", 1.5) is None
     True
@@ -66,7 +66,7 @@ def refused_in(key: Key | type) -> Iterator[type]:
         for part in key:
             yield from refused_in(part)
     one = key if isinstance(key, type) else type(key)
-    has_hash = isinstance(key, type) or one.__hash__ is not None  # it is None for lists
+    has_hash = isinstance(key, type) or one.__hash__ is not None  # `__hash__` is None for lists
     is_inexact = issubclass(one, Complex) and not issubclass(one, Real)
     if is_inexact or not has_hash or issubclass(one, (Decimal, Fraction)):
         yield one

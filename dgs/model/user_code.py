@@ -35,7 +35,7 @@ from dgs.model.program import Program
 Result = TypeVar("Result")
 
 LONGEST_REPR = 200
-"""Most characters of a payload that an error message shows."""
+"""The most characters of a payload in an error message."""
 
 _ROW = "_row_of_batch"
 """The attribute of an exception that `raised_at` sets."""
@@ -66,7 +66,7 @@ class States:
             return True
         try:
             return program.init() is None or (program.gives("identity") and program.identity() is None)
-        except RAISED as error:  # it was called before, and will be again where the error can be explained
+        except RAISED as error:  # already called once, and called again where the error can be explained
             if is_ours(error):
                 raise
             return True
@@ -106,9 +106,9 @@ def user_error(
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """The functions of a program, as we call them: what they raise becomes a UserCodeError, which starts with the user's traceback.
+    """The functions of a program, as we call them: their exceptions become UserCodeErrors, which start with the user's traceback.
 
-    Errors of ours, such as that of an output that cannot be written, pass as they are. `worker`: who calls.
+    Our own errors, such as that of an output that cannot be written, pass unchanged. `worker`: the caller.
 
     >>> code = UserCode(Program(), "w3")
     >>> code.call("join", lambda left, right: left + right, 1, 2)
@@ -128,10 +128,10 @@ class UserCode:
         *arguments: Any,
         at: EventBatch | Callable[[], EventBatch] | None = None,
     ) -> Result:
-        """Return what the function returns. Raises UserCodeError for what it raises.
+        """Return the function's result. Raises UserCodeError for its exceptions.
 
-        `name`: which function of the program it is, or what tells it from the exception. `at`: the batch that it was called
-        with, or what finds it. The error names its first event, or that of `raised_at`.
+        `name`: the function of the program, or a function that finds its name from the exception. `at`: the batch that it was
+        called with, or a function that finds it. The error names its first event, or that of `raised_at`.
         """
         try:
             return function(*arguments)
@@ -196,7 +196,7 @@ def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "
 
 
 def packed(value: Any, broken: Callable[[str], DgsError]) -> bytes:
-    """Return a value from user code as codec bytes; raise `broken(problem)` if the codec does not carry it.
+    """Return a value from user code as codec bytes; raise `broken(problem)` if the codec cannot encode it.
 
     Bytes can pass through processes that have not loaded the user's classes.
     """

@@ -151,7 +151,7 @@ def _from_keys(content: Any) -> KeySet:
 
 
 def _pairs_of(one: type, pairs: Any) -> bool:
-    """Whether `pairs` is a tuple of pairs of a text and a value of that type."""
+    """Return whether `pairs` is a tuple of pairs of a text and a value of that type."""
     if type(pairs) is not tuple or not _all_of(tuple, pairs):
         return False
     names, parts = zip(*pairs, strict=True) if pairs else ((), ())

@@ -1,7 +1,7 @@
 """Sums and means of floats without rounding: the same bits in every order of joining, and under every plan.
 
-A state is the exact sum: an odd integer times a power of two. So `join` is associative and commutative to the last bit, where sums of
-floats (`SUM`, `MEAN`) are only up to rounding. The result is rounded once: it is the float that is nearest to the exact result.
+A state is the exact sum: an odd integer times a power of two. So `join` is associative and commutative to the last bit; sums of floats
+(`SUM`, `MEAN`) are so only up to rounding. The result is rounded once, to the float nearest to the exact result.
 
 >>> SUM.fold([1e16, 1.0, -1e16]), SUM_EXACT.result(SUM_EXACT.fold([1e16, 1.0, -1e16]))
 (0.0, 1.0)
@@ -97,8 +97,8 @@ class MeanExact:
 
 
 def _reduced(total: int, exponent: int, special: float) -> Exact:
-    """Return the only state of a sum: without factors of two in the integer."""
-    if special:  # also NaN: then the finite part does not count
+    """Return the unique state of a sum: without factors of two in the integer."""
+    if special:  # also for NaN: the finite part then does not count
         return _special(special)
     if not total:
         return ZERO

@@ -16,11 +16,11 @@ OF_INTS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", a
 OF_FLOATS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul"}
 OF_BOOLS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 COMPARED = {ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"), ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"), ast.GtE: ("sge", "oge")}  # fmt: skip
-"""Comparisons of ints, and of floats: NaN is unequal to all, and nothing else."""
+"""Comparisons of ints, and of floats: NaN is unequal to everything, and no other comparison with it is true."""
 
 
 class Term(NamedTuple):
-    """A value in the text of LLVM: its type, and its name or number. The type of a column is `*` and that of its elements."""
+    """A value in LLVM's text: its type, and its name or number. The type of a column is `*` and the type of its elements."""
 
     of: str
     text: str
@@ -30,7 +30,7 @@ class Callees(Protocol):
     """The functions of the same text."""
 
     def made(self, name: str, types: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the types that a function returns. Raises Refused if it cannot be called with these."""
+        """Return the types that a function returns. Raises Refused if it cannot be called with arguments of these types."""
         ...
 
     def has(self, name: str) -> bool:
@@ -39,7 +39,7 @@ class Callees(Protocol):
 
 
 def returned_type(parts: Sequence[str]) -> str:
-    """Return the type of what a function returns, given those of its parts."""
+    """Return the type of a function's result, given the types of its parts."""
     return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
 
 
@@ -50,7 +50,8 @@ class LlvmFunction:
         self._functions, self._node = functions, node
         self._columns: dict[str, Term] = {}
         self._places: dict[str, Term] = {}
-        self._around: list[tuple[str, str]] = []  # of each loop around: where `continue` and `break` go to
+        # where `continue` and `break` of each enclosing loop jump to
+        self._around: list[tuple[str, str]] = []
         self._first: list[str] = []
         self._lines: list[str] = []
         self._count = 0
@@ -88,12 +89,12 @@ class LlvmFunction:
         self._lines.append(f"{label}:")
 
     def _go(self, label: str) -> None:
-        """End a block; what follows is unreachable, or begins a block of its own."""
+        """End a block with a jump. What follows is unreachable, or begins another block."""
         self._put(f"br label %{label}")
         self._begin(self._labels("after")[0])
 
     def _branch(self, test: ast.expr, yes: str, no: str) -> None:
-        """End a block by a condition."""
+        """End a block with a conditional jump."""
         self._put(f"br i1 {self._truth(test).text}, label %{yes}, label %{no}")
 
     def _store(self, name: str, value: Term) -> None:
@@ -299,7 +300,7 @@ class LlvmFunction:
         return self._as(self._lowered(node), BOOL)
 
     def _boolop(self, node: ast.BoolOp) -> Term:
-        """Translate `and` or `or`: later operands are computed only where they count."""
+        """Translate `and` or `or`: later operands are computed only if they count."""
         name = self._labels("both.")[0]
         (end,) = self._labels("end")
         for number, operand in enumerate(node.values):
@@ -315,7 +316,7 @@ class LlvmFunction:
         return self._read(name)
 
     def _ifexp(self, node: ast.IfExp) -> Term:
-        """Translate a choice between two values, both of which are computed: no expression changes or raises anything."""
+        """Translate a choice between two values. Both are computed, since no expression changes or raises anything."""
         test, one, other = self._truth(node.test), self._lowered(node.body), self._lowered(node.orelse)
         of = one.of if one.of == other.of else FLOAT if FLOAT in (one.of, other.of) else INT
         a, b = self._as(one, of), self._as(other, of)
@@ -328,7 +329,7 @@ class LlvmFunction:
         return self._called(node)[1]
 
     def _called(self, node: ast.expr) -> tuple[tuple[str, ...], Term]:
-        """Write a call; return the types of what it returns, and all of it as one value."""
+        """Write a call; return the types of its results, and all results as one value."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             return self._unknown(node)  # type: ignore[no-any-return]
         name = node.func.id

@@ -1,6 +1,6 @@
-"""The checked operations as functions of LLVM, and the types of what they take and return.
+"""The checked operations as LLVM functions, and the types of their arguments and results.
 
-Each returns a value, and whether Python would have done something else: overflow, a division by zero, an int that is no float.
+Each returns a value, and whether Python would do something else: overflow, a division by zero, an int that no float equals.
 `python_loops` defines the same operations with Python's ints.
 """
 
@@ -11,7 +11,7 @@ INT, FLOAT, BOOL = "i64", "double", "i1"
 VALUES = {"i8": INT, "f8": FLOAT, "?": BOOL}
 """The types of the scalars of a state."""
 EXACT = 2**53
-"""Up to here every int is a float."""
+"""Up to here every int is exactly a float."""
 PAIR, FLOAT_PAIR = f"{{{INT}, {BOOL}}}", f"{{{FLOAT}, {BOOL}}}"
 
 OF_INTS = ("add_checked", "subtract_checked", "multiply_checked", "floor_divide_checked", "modulo_checked", "remainder_checked")  # fmt: skip
@@ -27,7 +27,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "root_checked": ((FLOAT,), (FLOAT, BOOL)),
     **dict.fromkeys(("magnitude", "floor_of", "ceiling_of", "nearest_of"), ((FLOAT,), (FLOAT,))),
 }
-"""By the name of an operation: the types that it takes, and those that it returns."""
+"""The types of the arguments and of the results of each operation."""
 
 
 def _overflowing(name: str, operation: str) -> str:
@@ -41,7 +41,7 @@ define internal {PAIR} @{name}(i64 %a, i64 %b) alwaysinline nounwind {{
 
 
 def _dividing(name: str, result: str) -> str:
-    """Return an operation that divides two ints. A constant divisor makes the tests vanish. `result`: the lines that compute `%value`."""
+    """Return an operation that divides two ints. For a constant divisor LLVM removes the tests. `result`: the lines that compute `%value`."""
     return f"""
 define internal {PAIR} @{name}(i64 %a, i64 %b) alwaysinline nounwind {{
   %is_least = icmp eq i64 %a, {-(2**63)}
@@ -123,7 +123,7 @@ define internal {FLOAT_PAIR} @root_checked(double %a) alwaysinline nounwind {{
 
 
 def _of_float(name: str, operation: str) -> str:
-    """Return an operation on a float that LLVM has."""
+    """Return an operation of LLVM on a float."""
     return f"""
 declare double @llvm.{operation}.f64(double)
 define internal double @{name}(double %a) alwaysinline nounwind {{
@@ -211,4 +211,4 @@ def float_floor_divide_checked(number, by):
         whole = sign_of(0.0, exact)
     return whole, is_zero
 '''
-"""Functions that loops call, in the words of a loop."""
+"""Functions that loops call, written like loops."""

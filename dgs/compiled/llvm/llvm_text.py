@@ -1,7 +1,7 @@
 """The text of a loop as text of LLVM.
 
 The text of a loop uses few words of Python: numbers, columns, `if`, `while`, `for` over a range, assignments, and calls of checked
-operations and of the loops of lanes. Their meaning is that which they have in Python, and `python_loops` runs the same text.
+operations and of the loops of lanes. They have the same meaning as in Python, and `python_loops` runs the same text.
 
 >>> functions = Functions("def twice(a): return a + a, True")
 >>> functions.made("twice", ("i64",))
@@ -20,9 +20,9 @@ from dgs.compiled.llvm.llvm_operations import BOOL, IN_WORDS, INT, OPERATIONS, V
 from dgs.compiled.lowering.value_types import Refused
 
 ENTRY = "@entry("
-"""How the name of the function is written that others call."""
+"""The name, in the text, of the function that others call."""
 RESULTS = 2
-"""A loop returns where it has come to, and whether the event there deviates, before the scalars of the state."""
+"""Before the scalars of the state, a loop returns the row that it has reached and whether the event there deviates."""
 
 
 def llvm_text(text: str, arguments: Sequence[str], scalars: Sequence[str]) -> str:
@@ -48,7 +48,7 @@ class Functions:
         self.texts: list[str] = []
 
     def made(self, name: str, types: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the types that a function returns; translate it if that was not done. Raises Refused if it has no machine code."""
+        """Return the types that a function returns; translate it if necessary. Raises Refused if it has no machine code."""
         if name not in self._made:
             function = LlvmFunction(self, self._nodes[name], types)
             self.texts.append(function.text)
@@ -64,7 +64,7 @@ class Functions:
 
 
 def _entry(types: Sequence[str], parts: Sequence[str]) -> list[str]:
-    """Return the function that takes what a loop is given out of cells, and puts what it returns into them.
+    """Return the function that reads a loop's arguments from cells, and writes its results into them.
 
     Cells: the address of each column, or an int; the scalars of the state, which change in place; the two other results.
     """

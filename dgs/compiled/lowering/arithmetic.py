@@ -1,4 +1,4 @@
-"""Lowering arithmetic: operations of Python's numbers on scalars of 64 bits, each with a test for where Python does something else.
+"""Lowering arithmetic: operations of Python's numbers on scalars of 64 bits, each with a test for cases in which Python does something else.
 
 A test that succeeds is a *deviation*: the loop stops before the event, and the interpreter processes it.
 """
@@ -24,7 +24,7 @@ FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
 """Operations on constants, done by Python itself."""
 
 LARGE, BITS = (ast.Pow, ast.LShift), 64
-"""Operations that make large numbers of small ones: they are done for exponents and shifts up to so many bits."""
+"""Operations that make large numbers of small ones, and the largest exponent or shift in bits for which they are done."""
 
 CHECKED = {
     ast.Add: "add_checked",
@@ -44,7 +44,7 @@ BITWISE = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 OF_FLOATS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 EXACT = 2**53
-"""Up to here every int is a float."""
+"""Up to here every int is exactly a float."""
 MOST_FACTORS = 8
 """Up to this exponent a power of an int is a product."""
 
@@ -62,18 +62,18 @@ class Arithmetic:
         self.lines.append("    " * self.depth + line)
 
     def fresh(self) -> str:
-        """Return a name that is new."""
+        """Return a new name."""
         self._count += 1
         return f"{self._prefix}{self._count}"
 
     def named(self, text: str) -> str:
-        """Write what gives an expression a name; return the name."""
+        """Write an assignment of an expression to a new name; return the name."""
         name = self.fresh()
         self.put(f"{name} = {text}")
         return name
 
     def deviate(self, test: str) -> None:
-        """Write what leaves the event to the interpreter if a test holds."""
+        """Write the lines that leave the event to the interpreter if a test holds."""
         self.put(f"if {test}:")
         self.put("    deviates = True")
         self.put("    at = i")
@@ -100,7 +100,7 @@ class Arithmetic:
             return None
 
     def some(self, value: Value) -> Value:
-        """Return a number that may be None as one that is not. Python raises TypeError where it is."""
+        """Return a number that may be None as a plain number; deviate if it is None, where Python raises TypeError."""
         if not value.type.is_optional or value.type.parts[0] not in NUMBERS:
             return value
         self.deviate(f"not {value.scalars[0]}")
@@ -182,7 +182,8 @@ class Arithmetic:
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self._identity(node, op, left, right)
         if isinstance(op, (ast.In, ast.NotIn)):
-            is_plain = left.is_known and left.type != PYTHON  # else an object's own equality would be asked
+            # otherwise an object's own equality would decide
+            is_plain = left.is_known and left.type != PYTHON
             if is_plain and right.is_known and right.type.name == "tuple":
                 return constant((left.constant in right.constant) == isinstance(op, ast.In))
             if (
@@ -260,5 +261,5 @@ def _may_be_none(of: Type) -> bool:
 
 
 def _present(of: Type) -> Type:
-    """Return the type of a value that is not None, given the type of what may be None."""
+    """Return the type that an optional type has if the value is not None."""
     return of.parts[0] if of.is_optional else of

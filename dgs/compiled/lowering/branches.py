@@ -1,4 +1,4 @@
-"""Lowering what is computed in branches: their lines, what is known of names there, and values that are one of two."""
+"""Lowering branches: their lines, what is known about names in them, and values that depend on the branch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Branches(Arithmetic):
     def __init__(self, depth: int, prefix: str) -> None:
         super().__init__(depth, prefix)
         self.names: Known = {}
-        self._uncertain = 0  # expressions around that are not always computed
+        self._uncertain = 0  # the number of enclosing expressions that are not always computed
 
     @contextmanager
     def indented(self) -> Iterator[None]:
@@ -31,7 +31,7 @@ class Branches(Arithmetic):
 
     @contextmanager
     def knowing(self, known: Known) -> Iterator[None]:
-        """In the block, know more of names."""
+        """Inside this context, know more about names."""
         before, self.names = self.names, {**self.names, **known}
         self._uncertain += 1
         yield
@@ -40,7 +40,7 @@ class Branches(Arithmetic):
 
     @contextmanager
     def apart(self) -> Iterator[list[str]]:
-        """Write the lines of the block, one step further in, to a list of their own."""
+        """Write the lines of the block, one step further in, to a separate list."""
         before, lines = self.lines, list[str]()
         self.lines = lines
         with self.indented():
@@ -48,7 +48,7 @@ class Branches(Arithmetic):
         self.lines = before
 
     def merged(self, ends: list[Value], branches: list[list[str]], node: ast.AST, what: str) -> Value:
-        """Return the value that is one of two, and add to the branches what gives it its scalars."""
+        """Return the value that depends on the branch taken, and add the assignments of its scalars to the branches."""
         if PYTHON in (ends[0].type, ends[1].type) and ends[0].constant is not ends[1].constant:
             raise Refused(f"{what} is one of two objects", node)
         if ends[0].is_same(ends[1]) or ends[1] == NEVER:
@@ -75,7 +75,7 @@ class Branches(Arithmetic):
 
 
 def is_test(node: ast.expr) -> bool:
-    """Whether an expression surely is a bool."""
+    """Return whether an expression certainly gives a bool."""
     if isinstance(node, ast.BoolOp):
         return all(map(is_test, node.values))
     return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))

@@ -16,7 +16,7 @@ from dgs.compiled.lowering.values import Value, constant
 
 
 class Test(NamedTuple):
-    """The question whether what came in is equal to a constant. `origin`: where it came in. `type`: that of the constant, as 1 == True."""
+    """The test whether an input is equal to a constant. `origin`: the place of the input. `type`: the constant's type, since 1 == True."""
 
     origin: tuple[str, ...]
     type: str
@@ -51,7 +51,7 @@ class ComparedTexts(Expressions):
         return super().comparison(node, op, left, right)
 
     def _one_of(self, value: Value, wanted: Sequence[Value], *, is_positive: bool) -> Value:
-        """Return whether a value is equal to one of some constants, or to none."""
+        """Return whether a value is equal to one of some constants (or if not `is_positive`, to none)."""
         tests = [test_of(value.origin or (), one.constant) for one in wanted]
         self._tests += [test for test in dict.fromkeys(tests) if test not in self._tests]
         found = " or ".join(f"test{self._tests.index(test)}_here" for test in tests)

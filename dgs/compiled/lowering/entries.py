@@ -1,8 +1,8 @@
 """Lowering a state that is a dict: its entries are read and written by the key of the event.
 
-The entries that a run may touch are arrays by slot: `d_there` says which are there, `d0`, `d1`, ... are their scalars, `d_dirty` says
-which were written, and `d_stamps` in which order keys were added. An event has one key, and so one entry: it is a value with a name of
-its own while the event is lowered, and is written where the update returns. So an event that deviates has changed nothing.
+The entries that a run may touch are arrays by slot: `d_there` says which exist, `d0`, `d1`, ... are their scalars, `d_dirty` says which
+were written, and `d_stamps` in which order keys were added. An event has one key, and so one entry. While the event is processed, the entry
+is a value with a name of its own; it is written when the update returns. So an event that deviates has changed nothing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dgs.compiled.lowering.value_types import (
 from dgs.compiled.lowering.values import NOTHING, Value, as_type, constant, of_texts
 
 FIRST = -2
-"""The number that stands for the first object of a run. Objects of entries from before have numbers from 0 on."""
+"""The number of the first object of a run. Objects of earlier entries have numbers from 0 on."""
 GET_WITH_DEFAULT = 2
 THERE, ENTRY, CHANGED = "is there", "the entry", "has changed"
-"""Names that no update has: whether there is an entry for the event's key, what it is, and whether this event has changed it."""
+"""Names that no update uses: whether there is an entry for the event's key, the entry, and whether this event has changed it."""
 
 
 def entry_arrays(state: Type) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def _scalars(entry: Type) -> tuple[str, ...]:
 
 
 def origins_of(payload: Payload) -> list[str | None]:
-    """Return what of an event a dict can keep as an object: its payload, None, and the named columns."""
+    """Return the parts of an event that a dict can keep as an object: its payload, None, and the named columns."""
     return [None, *(payload if isinstance(payload, dict) else ())]
 
 
@@ -71,10 +71,10 @@ class Entries(KnownCalls):
     ) -> None:
         super().__init__(seen, surroundings, local_names, depth, prefix)
         self.entry = state.parts[0] if state.name == "dict" else UNSEEN
-        self.wider = self.entry  # with what the update stores
+        self.wider = self.entry  # together with the values that the update stores
 
     def begin_entry(self) -> None:
-        """Give the entry of the event's key its names."""
+        """Assign the entry of the event's key to its names."""
         there = constant(False) if self.entry == UNSEEN else Value(BOOL, (self.named("d_there[k]"),))
         entry = of_texts(self.entry, [self.named(f"d{n}[k]") for n, _ in enumerate(_scalars(self.entry))])
         self.names |= {THERE: there, ENTRY: entry, CHANGED: constant(False)}
@@ -86,7 +86,7 @@ class Entries(KnownCalls):
             return
         self.wider = joined(self.wider, entry.type, node, what="an entry of the state")
         if self.wider != self.entry:
-            return  # all is lowered again, with the wider entries
+            return  # the update is lowered again, with the wider entries
         if not changed.is_known:
             self.put(f"if {changed.scalars[0]}:")
         with self.indented() if not changed.is_known else nullcontext():
@@ -118,7 +118,7 @@ class Entries(KnownCalls):
         self.names |= {ENTRY: value, THERE: yes, CHANGED: yes}
 
     def _as_object(self, value: Value) -> str | None:
-        """Return the text of the number that stands for what came with the event. None if the value is something else."""
+        """Return the text of the number of an object that came with the event; None for any other value."""
         if value.origin is None or value.origin[0] not in ("payload", "field"):
             return None
         origins = origins_of(self._seen.payload)
@@ -126,7 +126,7 @@ class Entries(KnownCalls):
         return f"{FIRST} - (base[0] + i64(i) * {len(origins)} + {number})"
 
     def _checked_key(self, of: ast.expr, key: ast.expr, node: ast.AST) -> None:
-        """Raise Refused unless an entry of the state is asked for by the key of the event."""
+        """Raise Refused unless the entry of the state has the key of the event."""
         if self.expression(of).type.name != "dict" or self.expression(key).type != KEY:
             raise Refused(
                 f"`{text_of(node)}` is not compiled: a dict is read and changed by the key of the event's tag",
@@ -134,7 +134,7 @@ class Entries(KnownCalls):
             )
 
     def _is_state(self, node: ast.expr) -> bool:
-        """Whether an expression is the state, and that is a dict."""
+        """Return whether an expression is the state, and the state is a dict."""
         return (
             isinstance(node, ast.Name) and node.id in self.names and self.names[node.id].type.name == "dict"
         )
@@ -160,7 +160,7 @@ class Entries(KnownCalls):
         return self._got(node, self.expression(node.args[1]) if len(node.args) > 1 else NOTHING)
 
     def _got(self, node: ast.AST, default: Value) -> Value:
-        """Return the entry of the key, or what stands for it where there is none."""
+        """Return the entry of the key, or the default if there is none."""
         there, entry = self.names[THERE], self.names[ENTRY]
         if there.is_known:
             return entry if there.constant else default

@@ -38,14 +38,14 @@ from dgs.compiled.lowering.value_types import (
 from dgs.compiled.lowering.values import NOTHING, Value, constant, inner, of_texts, record_value, tuple_value
 
 PATHS = (ast.Name, ast.Attribute)
-"""Expressions of which more may be known where a condition holds."""
+"""Expressions about which a condition may tell more."""
 Payload = Type | dict[str, Type] | None
 """The type of a column of payloads, types of named columns, or None without payloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The facts about all events of a kind in a lane. `stream`: None if nobody has asked for it. `has_key`: whether their tags have one."""
+    """The facts about all events of a kind in a lane. `stream`: None if the update does not read it. `has_key`: whether the tags have a key."""
 
     kind: str
     stream: str | None
@@ -86,7 +86,7 @@ class Expressions(Branches):
         )
 
     def _namedexpr(self, node: ast.NamedExpr) -> Value:
-        """Lower `(name := value)`, where it is certain to be computed."""
+        """Lower `(name := value)`, which must always be computed."""
         if self._uncertain or node.target.id in self._fixed:
             raise Refused(f"`{text_of(node)}` is not compiled here: it may not be computed", node)
         self.names[node.target.id] = value = self._kept(self.expression(node.value))
@@ -132,7 +132,7 @@ class Expressions(Branches):
         raise Refused(f"`{text_of(node)}` is not compiled", node)
 
     def _known(self, value: Any, node: ast.AST, owner: Value = NOTHING) -> Value:  # noqa: ARG002 - properties ask for it
-        """Return what the program, a module or a plain object has. Of an object that is no constant only attributes are used."""
+        """Return an attribute of the program, a module or a plain object. Of an object that is not a constant, only attributes are used."""
         return constant(value, node) if is_known(value) else Value(PYTHON, constant=value)
 
     def _of_event(self, node: ast.Attribute) -> Value:
@@ -200,7 +200,7 @@ class Expressions(Branches):
         return value
 
     def _elements(self, node: ast.expr) -> Sequence[Value]:
-        """Return the values that an element of a tuple stands for: several if it is `*of`."""
+        """Return the values of an element of a tuple: several if it is `*of`."""
         if not isinstance(node, ast.Starred):
             return (self.expression(node),)
         value = self.expression(node.value)
@@ -271,10 +271,10 @@ class Expressions(Branches):
             self.put(f"{name} = {self._chain(node, right, rest[1:]).scalars[0]}")
         return Value(BOOL, (name,))
 
-    # -- what is gone through ------------------------------------------------------------------------------------------
+    # -- items of loops ------------------------------------------------------------------------------------------------
 
     def items(self, node: ast.expr) -> list[Value]:
-        """Return what a loop goes through, or a generator expression gives. Raises Refused if it is not known how much that is."""
+        """Return the items of a loop or of a generator expression. Raises Refused if their number is not known."""
         if isinstance(node, ast.GeneratorExp):
             given = [Given(value, node) for value in self.items(node.generators[0].iter)]
             return [self._kept(self.expression(one)) for one in each(node, given)]
@@ -300,7 +300,7 @@ class Expressions(Branches):
         try:
             if all(one.is_known and one.type == INT for one in bounds):
                 return [constant(one) for one in range(*(one.constant for one in bounds))[: MOST_ROUNDS + 1]]
-        except (TypeError, ValueError):  # such as a step of 0: the interpreter says so
+        except (TypeError, ValueError):  # for example a step of 0, for which the interpreter raises
             pass
         raise Refused(f"`{text_of(node)}` is not compiled: its bounds are not known", node)
 
@@ -313,9 +313,9 @@ class Expressions(Branches):
     # -- conditions ----------------------------------------------------------------------------------------------------
 
     def condition(self, node: ast.expr, *, as_value: bool = False) -> tuple[Value, Known, Known]:
-        """Lower a condition; return it, and what is known of names where it holds, and where it does not.
+        """Lower a condition; return it, and what is known about names if it holds, and if it does not.
 
-        `as_value`: it is used as a value, and so must be a bool.
+        `as_value`: it is used as a value, so it must be a bool.
         """
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             value, yes, no = self.condition(node.operand)
@@ -333,7 +333,7 @@ class Expressions(Branches):
         return self.truth(value, node), known, {}
 
     def _known_after(self, node: ast.Compare, value: Value) -> tuple[Known, Known]:
-        """Return what is known of names where a comparison holds, and where it does not: whether something is None."""
+        """Return what is known about names if a comparison holds, and if it does not: whether something is None."""
         is_one = len(node.ops) == 1 and isinstance(node.left, PATHS) and not value.is_known
         if not is_one or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return {}, {}
@@ -344,7 +344,7 @@ class Expressions(Branches):
         return (none, some) if isinstance(node.ops[0], ast.Is) else (some, none)
 
     def _narrowed(self, node: ast.expr, value: Value) -> Known:
-        """Return what is known of names where an expression has this value: a name, or a part of a named tuple."""
+        """Return what is known about names if an expression (a name, or a part of a named tuple) has this value."""
         if isinstance(node, ast.Name) and node.id in self.names:
             return {node.id: value}
         if not isinstance(node, ast.Attribute) or not isinstance(node.value, PATHS):
@@ -359,7 +359,7 @@ class Expressions(Branches):
     def _joined_conditions(
         self, node: ast.BoolOp, operands: list[ast.expr], *, as_value: bool
     ) -> tuple[Value, Known, Known]:
-        """Lower `and` or `or`: later operands are computed only where they count, as they may deviate."""
+        """Lower `and` or `or`: later operands are computed only if they count, since they may deviate."""
         is_and = isinstance(node.op, ast.And)
         first, yes, no = self.condition(operands[0], as_value=as_value)
         if len(operands) == 1:

@@ -1,7 +1,6 @@
 """Lowering calls of the user's own functions: methods of the program and of plain objects that it has, and functions of modules.
 
-The body of the function is lowered where it is called, as if it stood there. So it may do what an update may do, but it does not change
-a dict state.
+The body of the function is lowered in place of the call. So it may do what an update may do, except change a dict state.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from dgs.compiled.lowering.values import NEVER, NOTHING, Value, constant
 
 OF_ENTRY = (THERE, ENTRY, CHANGED)
 MOST_DEEP = 8
-"""The most calls inside each other."""
+"""The most nested calls."""
 MOST_BRANCHES = 32
-"""The most branches of inlined functions: what follows a branch is lowered once for each of its ends."""
+"""The most branches of inlined functions: the code after a branch is lowered once for each of its ends."""
 UNUSUAL = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR  # fmt: skip
 
 
@@ -46,7 +45,7 @@ class InlinedCalls(Entries):
         return super()._call(node) if callee is None else self._inlined(node, *callee)
 
     def _callee(self, node: ast.expr) -> tuple[FunctionType, tuple[Value, ...]] | None:
-        """Return the user's function that a name stands for, and the value that it is bound to, if any. None for all else."""
+        """Return the user's function that a name refers to, and the value that it is bound to, if any; None for anything else."""
         path = node
         while isinstance(path, ast.Attribute):
             path = path.value
@@ -85,7 +84,7 @@ class InlinedCalls(Entries):
         return self._returned(node, text_of(node.func), function, [*bound, *given], named)
 
     def _known(self, value: object, node: ast.AST, owner: Value = NOTHING) -> Value:
-        """Return what the program, a module or a plain object has; of a property what its function returns."""
+        """Return an attribute of the program, a module or a plain object; for a property the result of its function."""
         if type(value) is not property:
             return super()._known(value, node)
         if not isinstance(value.fget, FunctionType):
@@ -111,7 +110,7 @@ class InlinedCalls(Entries):
             raise
         except Refused as refused:
             where, why = f"in `{name}`: ", str(refused.refusal)
-            raise Refused(where + why.rpartition(where)[2], node) from None  # it may call itself
+            raise Refused(where + why.rpartition(where)[2], node) from None  # the function may call itself
 
     def _parameters(
         self, function: FunctionType, given: Sequence[Value], named: dict[str | None, Value]
@@ -134,9 +133,9 @@ class InlinedCalls(Entries):
 
     @contextmanager
     def _inside(self, function: FunctionType, names: dict[str, Value]) -> Iterator[None]:
-        """In the block, names are those of a function."""
+        """Inside this context, names are those of a function."""
         before = self.names, self._fixed, self._locals, self._surroundings, self._is_certain
-        self._is_certain = False  # the call may be a part of an expression that is not always computed
+        self._is_certain = False  # the call may be in an expression that is not always computed
         self._deep += 1
         self.names = {**{name: self.names[name] for name in OF_ENTRY if name in self.names}, **names}
         fixed = (PROGRAM, EVENT, EMIT)

@@ -1,4 +1,4 @@
-"""Lowering calls of what Python brings along: functions of numbers, classes of named tuples, and their `_replace`."""
+"""Lowering calls of Python's own functions: functions of numbers, classes of named tuples, and their `_replace`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dgs.compiled.lowering.value_types import (
 from dgs.compiled.lowering.values import NOTHING, Value, constant, tuple_value
 
 WHOLE = {math.floor: "floor_of", math.ceil: "ceiling_of", math.trunc: "", int: "", round: "nearest_of"}
-"""Functions that make an int of a number, and the operation that finds the whole float next to it. Cutting it off needs none."""
+"""Functions that make an int of a number, and the operation that first finds the next whole float. Truncation needs none."""
 TESTS = {math.isnan: "{0} != {0}", math.isinf: "magnitude({0}) == INFINITY", math.isfinite: "magnitude({0}) < INFINITY"}  # fmt: skip
 """Functions that test a float."""
 WITH_DEFAULT = 2
@@ -67,13 +67,13 @@ class KnownCalls(ComparedTexts):
         return found
 
     def _made(self, node: ast.Call, of: Any) -> Value | None:
-        """Return what the class of named tuples or of frozen dataclasses makes, or `replace` of these. None for all else."""
+        """Return the object that a class of named tuples or frozen dataclasses makes, or that `replace` makes; None for anything else."""
         if is_named_tuple(of) or is_frozen(of):
             return self._of_fields(node, of)
         return self._replaced(node, node.args, "fields") if of is dataclasses.replace else None
 
     def _of_function(self, node: ast.Call, of: Callable[..., Any], values: list[Value]) -> Value | None:
-        """Return what a function gives for some values. None if it is not compiled."""
+        """Return the result of a function for some values; None if the function is not compiled."""
         first, *others = values
         if of in (min, max, sum) and not others and first.type.name == "tuple" and first.parts:
             first, *others = first.parts
@@ -89,7 +89,7 @@ class KnownCalls(ComparedTexts):
         return None if others else self._of_one(node, of, first)
 
     def _of_one(self, node: ast.Call, of: Callable[..., Any], value: Value) -> Value | None:
-        """Return what a function gives for one value. None if it is not compiled."""
+        """Return the result of a function for one value; None if the function is not compiled."""
         if of is len and value.type.name == "tuple":
             return constant(len(value.parts))
         if of is bool:
@@ -101,7 +101,7 @@ class KnownCalls(ComparedTexts):
         return self._of_float(node, of, value) if of in (*TESTS, float, math.fabs, math.sqrt) else None
 
     def _of_float(self, node: ast.Call, of: Callable[..., Any], value: Value) -> Value:
-        """Return what a function gives for one value that it takes as a float."""
+        """Return the result of a function for one value, which it takes as a float."""
         if of is float and value.is_known and value.type == TEXT:
             return constant(_read(value.constant), node)
         text = self.named(self.as_float(self.number(value, node), exactly=False))
@@ -126,8 +126,8 @@ class KnownCalls(ComparedTexts):
         return Value(INT, (self.checked(f"whole_checked({f'{operation}({text})' if operation else text})"),))
 
     def _of_items(self, node: ast.Call, given: ast.GeneratorExp, of: Callable[..., Any]) -> Value:
-        """Return what a function gives for a generator expression. `any` and `all` stop where their value is certain."""
-        if of not in (any, all):  # which take all
+        """Return the result of a function for a generator expression. `any` and `all` stop when their value is certain."""
+        if of not in (any, all):  # these take all items
             found = self._of_function(node, of, [tuple_value(self.items(given))])
             if found is None:
                 raise Refused(f"`{text_of(node)}` is not compiled", node)
@@ -193,7 +193,7 @@ class KnownCalls(ComparedTexts):
 
 
 def _read(text: str) -> float:
-    """Return the float that a text stands for, such as "inf". Raises Refused."""
+    """Return the float of a text such as "inf". Raises Refused."""
     try:
         return float(text)
     except ValueError:

@@ -1,6 +1,6 @@
 """The text of a loop over the columns of a lane: one function for all lanes of a class.
 
-The loop stops before an event that deviates, with the state and the outputs as they were. Every name of the text is ours.
+The loop stops before an event that deviates, with the state and the outputs before that event. Every name of the text is ours.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ MOST_ROUNDS = 8
 """The most times that a state is widened."""
 
 THERE = "_there"
-"""The end of the name of a column that says where another one is not null."""
+"""The suffix of the column that says which values of another column are not null."""
 ROWS = ("int", "int")
-"""The types of the first arguments of the loop of a lane: the rows where it starts and stops."""
+"""The types of the first arguments of a lane's loop: the rows where it starts and stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneClass:
-    """The facts about a lane that decide the text of its loop. `fields`: the types of named columns, else `payload` is that of the only one.
+    """The facts about a lane that decide the text of its loop.
 
-    `has_codes`: whether its events have several tags. `stream`: None if the update does not look at it.
+    `fields`: the types of named columns; without names, `payload` is the type of the only column. `has_codes`: whether its events
+    have several tags. `stream`: None if the update does not look at it.
     """
 
     kinds: tuple[str, ...]
@@ -63,9 +64,10 @@ class LaneClass:
 
 @dataclass(frozen=True, slots=True)
 class LoopText:
-    """The text of a loop. `arguments`: the types of its arguments in order, before the scalars of the state. `state`: the type of the states that it takes and returns.
+    """The text of a loop. `arguments`: the types of its arguments in order, before the scalars of the state.
 
-    `reads`: the columns of payloads that it reads. `tests`: what it asks of other columns, and of keys.
+    `state`: the type of the states that it takes and returns. `reads`: the columns of payloads that it reads. `tests`: its tests
+    of other columns, and of keys.
     """
 
     text: str
@@ -87,7 +89,7 @@ def loop_text(
 ) -> LoopText:
     """Return the loop for a class of lanes, from a state of a type that the state joins to. Raises Refused.
 
-    `children`: before each event, so many partial states are joined into the state, those that are there.
+    `children`: the number of partial states to join into the state before each event, if they exist.
     """
     if children and state.name == "dict":
         raise Refused("dicts are not joined by compiled code")
@@ -156,7 +158,7 @@ def _assembled(
 
 
 def _counted(some: Sequence[int]) -> list[str]:
-    """Return the lines that keep the counts of sites that not every event comes to, without the event that deviates."""
+    """Return the lines that keep the counts of sites that not every event reaches, without the event that deviates."""
     lines = ["    if deviates:"] if some else []
     for number in some:
         lines.append(f"        if c{number} > 0 and r{number}[u64(c{number} - 1)] == at:")
@@ -167,7 +169,7 @@ def _counted(some: Sequence[int]) -> list[str]:
 def _inputs(
     lane: LaneClass, reads: Sequence[str], tests: int, *, has_entries: bool
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the columns that come in, and the lines that read them. `has_entries`: those of a dict are read by the events' slots."""
+    """Return the input columns, and the lines that read them. `has_entries`: entries of a dict are read by the events' slots."""
     columns, loads = [("ts", "i8")], ["        ts_here = ts[u]"]
     if len(lane.kinds) > 1 or (has_entries and lane.has_codes):
         columns.append(("codes", "i4"))

@@ -1,6 +1,6 @@
 """Loops and `match` written out as simpler statements: a loop over a tuple as its rounds, one after the other, `match` as `if`.
 
-The body of a round follows the assignment of its item. What comes after `continue` or `break` goes where they are not reached.
+The body of a round follows the assignment of its item. The code after a `continue` or `break` goes into the branches that do not reach it.
 
 >>> (tree,) = ast.parse("for n in pair: x += n").body
 >>> [ast.unparse(ast.fix_missing_locations(one)) for one in rounds_of(tree, [ast.Name("a"), ast.Name("b")])]
@@ -23,11 +23,11 @@ INSTEAD: dict[type[ast.AST], str] = {
     ast.JoinedStr: ": emit the parts of the text, as in (1, x)",
     ast.Lambda: ": write a method",
 }
-"""What to write in place of expressions."""
+"""Advice on what to write in place of expressions."""
 
 
 class Given(ast.expr):
-    """An expression whose value is known already. `text`: what it was, for sentences about expressions that it is in."""
+    """An expression whose value is already known. `text`: its source, for sentences about expressions that contain it."""
 
     _fields = ()
 
@@ -53,7 +53,7 @@ def _spelled(node: Any) -> Any:
 
 
 def _name_of(node: Any) -> ast.AST:
-    """Return what stands in the text for what a loop, a generator expression or a `match` takes from itself."""
+    """Return the name, in the text, of the variable of a loop, a generator expression or a `match`."""
     if isinstance(node, ast.GeneratorExp):
         return node.generators[0].target
     return node.target if isinstance(node, ast.For) else node.subject if isinstance(node, ast.Match) else node
@@ -71,7 +71,7 @@ def rounds_of(node: ast.For, items: Sequence[ast.expr]) -> list[ast.stmt]:
 
 
 def _spliced(body: Sequence[ast.stmt], after: list[ast.stmt], end: type[ast.stmt]) -> list[ast.stmt]:
-    """Return statements and those after them, without `break` or `continue`: what is not reached after it is not there."""
+    """Return statements and those after them without `break` or `continue`: unreachable statements are left out."""
     for number, node in enumerate(body):
         if isinstance(node, end):
             return list(body[:number])
@@ -88,7 +88,7 @@ def _spliced(body: Sequence[ast.stmt], after: list[ast.stmt], end: type[ast.stmt
 
 
 def _inside(node: ast.stmt) -> Iterator[ast.stmt]:
-    """Yield a statement and those in it that belong to the same loop: of another loop only what follows its `else`."""
+    """Yield a statement and those in it that belong to the same loop; of an inner loop only those in its `else`."""
     yield node
     is_loop = isinstance(node, (ast.For, ast.While))
     bodies = [getattr(node, name, []) for name in (("orelse",) if is_loop else ("body", "orelse"))]
@@ -99,7 +99,7 @@ def _inside(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def branches_of(node: ast.Match, subject: Given) -> list[ast.stmt]:
-    """Return a `match` as `if`. Raises Refused for patterns that take something apart or give it a name."""
+    """Return a `match` as `if`. Raises Refused for patterns that unpack or name something."""
     after: list[ast.stmt] = []
     for case in reversed(node.cases):
         test = _test(case.pattern, subject)
@@ -110,7 +110,7 @@ def branches_of(node: ast.Match, subject: Given) -> list[ast.stmt]:
 
 
 def _test(pattern: ast.pattern, subject: Given) -> ast.expr:
-    """Return the condition that a pattern stands for."""
+    """Return the condition of a pattern."""
     test: ast.expr
     if isinstance(pattern, ast.MatchValue):
         test = ast.Compare(subject, [ast.Eq()], [pattern.value])
@@ -126,7 +126,7 @@ def _test(pattern: ast.pattern, subject: Given) -> ast.expr:
 
 
 def each(node: ast.GeneratorExp, items: Sequence[ast.expr]) -> list[ast.expr]:
-    """Return what a generator expression gives for each of the items. Raises Refused if it has conditions, or several loops."""
+    """Return the value of a generator expression for each of the items. Raises Refused if it has conditions, or several loops."""
     (loop,) = node.generators if len(node.generators) == 1 else (None,)
     if loop is None or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
         raise Refused(f"`{text_of(node)}` is not compiled: it has a condition, or several loops", node)
@@ -135,7 +135,7 @@ def each(node: ast.GeneratorExp, items: Sequence[ast.expr]) -> list[ast.expr]:
 
 
 def _with(node: Any, name: str, item: ast.expr) -> Any:
-    """Return a copy of a syntax tree with an expression in the places of a name."""
+    """Return a copy of a syntax tree with an expression in place of a name."""
     if isinstance(node, list):
         return [_with(one, name, item) for one in node]
     if not isinstance(node, ast.AST) or isinstance(node, Given):
@@ -145,9 +145,8 @@ def _with(node: Any, name: str, item: ast.expr) -> Any:
     if isinstance(node, ast.GeneratorExp) and name in map(
         ast.unparse, (one.target for one in node.generators)
     ):
-        first, *others = (
-            node.generators
-        )  # the name is another one inside, but not in what is gone through first
+        # inside, the name is a new variable, except in the first iterable
+        first, *others = node.generators
         within = ast.comprehension(first.target, _with(first.iter, name, item), first.ifs, first.is_async)
         return ast.copy_location(ast.GeneratorExp(node.elt, [within, *others]), node)
     return ast.copy_location(

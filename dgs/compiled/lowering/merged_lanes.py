@@ -1,4 +1,4 @@
-"""The text of a loop over several lanes: it takes the lane whose next event is first, and folds it up to the next event that depends on it.
+"""The text of a loop over several lanes: it takes the lane with the first next event, and folds it up to the next event that depends on it.
 
 Only dependent lanes wait for each other. The text is unrolled over the lanes, which are in the order of their ranks. Events at the
 same time come in this order, those of one stream in the order of their numbers (`seq`).
@@ -18,18 +18,18 @@ from dgs.compiled.lowering.value_types import Refused, Type, joined
 
 
 class Order(NamedTuple):
-    """The order of a lane: the lanes that it depends on, and the others of its stream, which have its rank."""
+    """The order of a lane: the lanes that it depends on, and other lanes of its stream, which have the same rank."""
 
     waits_for: tuple[int, ...]
     twins: tuple[int, ...]
 
 
 MOST_LANES = 16
-"""More lanes than these are not merged by compiled code."""
+"""The most lanes that compiled code merges."""
 LAST = 2**63 - 1
-"""No event may be at this time: it stands for the end of a lane."""
+"""No event may be at this time, which marks the end of a lane."""
 HEAD = (("heads", "io:i8"), ("stops", "in:i8"), ("more", "in:?"))
-"""The first arguments: the next row of each lane, where its rows end, and whether another batch follows. Those of lanes with twins come next."""
+"""The first arguments: the next row of each lane, where its rows end, and whether another batch follows. Then come those for lanes with twins."""
 
 
 def merged_text(
@@ -39,7 +39,7 @@ def merged_text(
     orders: Sequence[Order],
     state: Type,
 ) -> tuple[LoopText, list[LoopText]]:
-    """Return the loop for lanes in the order of their ranks, and that of each lane. Raises Refused."""
+    """Return the loop for lanes in the order of their ranks, and the loop of each lane. Raises Refused."""
     if len(lanes) > MOST_LANES:
         raise Refused(f"{len(lanes)} lanes are not merged by compiled code")
     names = {lane: f"lane{number}" for number, lane in enumerate(dict.fromkeys(lanes))}

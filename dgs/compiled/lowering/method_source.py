@@ -1,4 +1,4 @@
-"""The text of a method, as a syntax tree that surely is the code that runs, and what the method reads from its surroundings."""
+"""The source of a method as a syntax tree, which is certainly the code that runs, and the values that the method reads from outside."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def function_of(update: Any) -> FunctionType:
 
 
 def definition(function: FunctionType) -> ast.FunctionDef:
-    """Return the definition of a function. Raises Refused if its source is not there, or is not what runs, as after an edit."""
+    """Return the definition of a function. Raises Refused if its source is missing, or is not the code that runs, for example after an edit."""
     code = function.__code__
     tree, codes = _module(function)
     if code not in codes:
-        linecache.checkcache(code.co_filename)  # the text may be that of an earlier import
+        linecache.checkcache(code.co_filename)  # the cached text may be that of an earlier import
         tree, codes = _module(function)
     if code not in codes:
         raise Refused("the source of update is no longer the code that runs")
@@ -75,7 +75,7 @@ def _parsed(text: str, filename: str) -> tuple[ast.Module, frozenset[CodeType]]:
 class Surroundings:
     """The values that an update reads from outside: globals, closures, and attributes of the program and of modules.
 
-    Their values are known when the update is compiled. `have_changed` tells whether they still are what they were.
+    Their values are known when the update is compiled. `have_changed` tells whether they have changed since.
     """
 
     def __init__(self, function: FunctionType, owner: Any) -> None:
@@ -89,7 +89,7 @@ class Surroundings:
         self._attributes: list[tuple[Any, str, Any]] = []
 
     def name(self, name: str) -> Any:
-        """Return the value of a global, a builtin or a name of a function around. MISSING if there is none."""
+        """Return the value of a global, a builtin or a name of an enclosing function; MISSING if there is none."""
         found = self._look_up(name)
         self._names[name] = found
         return found
@@ -132,7 +132,7 @@ class Surroundings:
         return value is self._owner
 
     def inside(self, function: FunctionType) -> Surroundings:
-        """Return the surroundings of a function that is called, which are looked after with these."""
+        """Return the surroundings of a called function, which are watched together with these."""
         found = next(
             (one for code, one in self._inside if code is function.__code__ and one.of is function), None
         )
@@ -142,10 +142,10 @@ class Surroundings:
         return found
 
     def have_changed(self) -> bool:
-        """Return whether a value that was read is another one by now."""
+        """Return whether a value that was read has changed."""
         if self.of.__defaults__ is not self._defaults:
             return True
-        for code, one in self._inside:  # loops, since this is asked before each batch
+        for code, one in self._inside:  # plain loops, since this runs before each batch
             if one.of.__code__ is not code or one.have_changed():
                 return True
         for name, value in self._names.items():
@@ -166,12 +166,11 @@ class Surroundings:
 
 
 def _static(of: Any, name: str) -> Any:
-    """Return an attribute as it is kept: nothing is called."""
+    """Return an attribute as it is stored, without calling anything."""
     if isinstance(of, EnumMeta) and name in of.__members__:
         return of.__members__[name]
-    if type(of).__class__ in (type, ABCMeta) and not isinstance(
-        of, type
-    ):  # `inspect` takes ten times as long
+    # `inspect` takes ten times as long
+    if type(of).__class__ in (type, ABCMeta) and not isinstance(of, type):
         found = [own[name] for own in map(vars, type(of).__mro__) if name in own][:1]
         own = getattr(of, "__dict__", {})
         if not found or name not in own:
@@ -180,7 +179,7 @@ def _static(of: Any, name: str) -> Any:
 
 
 def _bound(found: Any, of: Any, name: str) -> Any:
-    """Return an attribute as Python gives it, a property as it is."""
+    """Return a stored attribute as Python returns it, but a property itself."""
     is_of_class = isinstance(of, type)
     if isinstance(found, staticmethod):
         return found.__func__
@@ -193,7 +192,7 @@ def _bound(found: Any, of: Any, name: str) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is a function, or a bound method of Python, or an object whose attributes are looked up in the usual way."""
+    """Return whether a value is a Python function or bound method, or an object with the usual lookup of attributes."""
     if isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):
         return True
     of: Any = type(value)
@@ -203,7 +202,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def is_known(value: Any) -> bool:
-    """Whether a value can be used in compiled code: constants, modules, classes of named tuples and a few functions."""
+    """Return whether a value can be used in compiled code: constants, modules, classes of named tuples and a few functions."""
     if type(value) is tuple:
         return all(map(is_known, value))
     return type(value) in PLAIN or isinstance(value, ModuleType) or is_named_tuple(value)

@@ -39,12 +39,12 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
 
 def fits(number: int) -> bool:
-    """Whether an int fits into 64 bits."""
+    """Return whether an int fits into 64 bits."""
     return LEAST <= number <= MOST
 
 
 def type_of(value: Any) -> Type:
-    """Return the type of a state. Raises Refused if it has none here."""
+    """Return the type of a state. Raises Refused if compiled code has no such type."""
     of = type(value)
     if of in _PLAIN:
         if of is int and not fits(value):
@@ -60,7 +60,7 @@ def type_of(value: Any) -> Type:
 
 
 class Flat(NamedTuple):
-    """Values of a type as scalars. `scalars`: takes a value apart, None if it is not one of the type. `value`: takes the scalars."""
+    """Values of a type as scalars. `scalars`: converts a value, None if it is not of the type. `value`: converts scalars back."""
 
     scalars: Callable[[Any], tuple[Scalar, ...] | None]
     value: Callable[..., Any]
@@ -68,7 +68,7 @@ class Flat(NamedTuple):
 
 @lru_cache(maxsize=256)
 def flat(of: Type) -> Flat:
-    """Return the two functions of a type, written out for it: they run for each batch. Raises Refused."""
+    """Return the two functions of a type. Their code is generated, since they run for each batch. Raises Refused."""
     text = _Text()
     text.take_apart(of, "value", "    ")
     names = iter(text.names)
@@ -96,7 +96,7 @@ class _Text:
         self._count = 0
 
     def take_apart(self, of: Type, value: str, pad: str) -> None:
-        """Add the lines that take apart a value, which leave the function if it is none of the type."""
+        """Add the lines that convert a value to scalars; they leave the function if it is not of the type."""
         if of.is_optional:
             there, before = self._new(), len(self.names) + 1
             self.names.append(there)
@@ -139,7 +139,7 @@ class _Text:
             self.take_apart(part, name, pad)
 
     def together(self, of: Type, names: Iterator[str]) -> str:
-        """Return the expression for a value of scalars with these names."""
+        """Return the expression that makes a value of scalars with these names."""
         if of.is_optional:
             there = next(names)
             return f"({self.together(of.parts[0], names)} if {there} else None)"

@@ -1,6 +1,6 @@
 """Lowering the statements of an update, for events of one kind: the lines of a loop's body.
 
-State scalars are `s0`, `s1`, ...; they change only where the update returns, so an event that deviates has changed nothing.
+State scalars are `s0`, `s1`, ...; they change only when the update returns, so an event that deviates has changed nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ INSTEAD: dict[type[ast.AST], str] = {
     ast.Try: ": ask with `if` what would raise",
     ast.FunctionDef: ": write it outside of update",
 }
-"""What to write in place of statements."""
+"""Advice on what to write in place of statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place that emits. `value`: what it emits. `columns`: the scalars that it writes. `is_always`: whether every event comes here."""
+    """A call of `emit`. `value`: the output. `columns`: the scalars that it writes. `is_always`: whether every event reaches it."""
 
     number: int
     value: Value
@@ -50,7 +50,7 @@ class Site:
 
 @dataclass(slots=True)
 class Sites:
-    """The sites of a loop so far, in the order of the text. `are_some`: no kind has all events of the lane. `tests`: those of the loop."""
+    """The sites of a loop so far, in the order of the text. `are_some`: no single kind has all events of the lane. `tests`: those of the loop."""
 
     are_some: bool
     found: list[Site] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Lowering(InlinedCalls):
         super().__init__(seen, surroundings, names, state, depth=depth, prefix=prefix)
         self._state, self._sites, self.returned = state, sites, state
         self._tests = sites.tests
-        self._is_certain = not sites.are_some  # whether every event of the lane comes here
+        self._is_certain = not sites.are_some  # whether every event of the lane reaches this line
         self._returns = 0  # statements so far that may have ended an event
         tree = definition(function)
         program, before, event, emit = (argument.arg for argument in tree.args.args)
@@ -142,7 +142,7 @@ class Lowering(InlinedCalls):
         return False
 
     def _assert(self, node: ast.Assert) -> None:
-        """Leave an event whose test fails to the interpreter. `python -O` has no tests."""
+        """Leave an event whose test fails to the interpreter. Under `python -O` there are no tests."""
         if __debug__:
             test, yes, _ = self.condition(node.test)
             if not test.is_known or not test.constant:
@@ -197,7 +197,7 @@ class Lowering(InlinedCalls):
         self.names = {n: self.merged([one[n], other[n]], branches, node, f"`{n}`") for n in names}
 
     def _end(self, node: ast.Return | ast.Raise) -> None:
-        """End the event: it is the interpreter that raises."""
+        """End the event: the interpreter then raises."""
         if isinstance(node, ast.Raise):
             self.deviate("True")
         else:
@@ -213,13 +213,13 @@ class Lowering(InlinedCalls):
         if not has_form(value.type):
             raise Refused(f"a state with {value.type!r} in it is not compiled", node)
         if not self._may_be_none and (value.type == NONE or value.type.is_optional):
-            # The interpreter knows whether None is a state, or a `return` was forgotten.
+            # The interpreter decides whether None is a state or a `return` is missing.
             self.deviate("True" if value.type == NONE else f"not {value.scalars[0]}")
             if value.type == NONE:
                 return
             value = inner(value)
         self.returned = joined(self.returned, value.type, node, what="the state")
-        if self.returned == self._state:  # else all is lowered again, with the wider state
+        if self.returned == self._state:  # otherwise the update is lowered again, with the wider state
             names, texts = state_names(self._state), as_type(value, self._state, node)
             changed = [pair for pair in zip(names, texts, strict=True) if pair[0] != pair[1]]
             if changed:
@@ -228,7 +228,7 @@ class Lowering(InlinedCalls):
 
     def _emit(self, call: ast.Call) -> None:
         if self._callee(call.func) is not None:
-            self.expression(call)  # its own statements are all that counts
+            self.expression(call)  # only its own statements count
             return
         if self.expression(call.func).type != EMIT:
             raise Refused(f"a call of `{text_of(call.func)}` is not compiled", call)
@@ -257,7 +257,7 @@ def partial_names(state: Type, child: int) -> list[str]:
 
 
 def written(value: Value, node: ast.AST | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the texts and types of the scalars of an output that a loop has to write. The rest goes out as it came in."""
+    """Yield the texts and types of the scalars of an output that a loop has to write. The rest is taken from the input."""
     if value.type == PYTHON:
         raise Refused("a module, a class, a function or an object is not emitted", node)
     if value.origin is not None or value.is_known:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why something is not compiled: a sentence, and the user's line that it is about, None if it is about no line."""
+    """The reason why something is not compiled: a sentence, and the user's line that it is about, if any."""
 
     why: str
     line: int | None = None
@@ -47,7 +47,7 @@ class Refused(Exception):  # noqa: N818 - an answer of the lowering, which never
 
 
 class DoesNotFit(Refused):
-    """A value that came does not fit into 64 bits, or what is read from outside changes too often. The program is accepted."""
+    """A value does not fit into 64 bits, or values read from outside change too often. The program itself is accepted."""
 
 
 class NotYet(Refused):
@@ -55,12 +55,12 @@ class NotYet(Refused):
 
 
 class ReadsStream(Refused):
-    """The update, or a function that it calls, reads the name of the stream, which the class of lanes does not have."""
+    """The update, or a function that it calls, reads the name of the stream, which the class of lanes lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type of values. `parts`: of an optional value, a tuple, an object of fields or a record. `names`: of its fields. `of`: its class."""
+    """A type of values. `parts`: of an optional value, a tuple, a dataclass or a record. `names`: of its fields. `of`: its class."""
 
     name: str
     parts: tuple[Type, ...] = ()
@@ -90,13 +90,13 @@ INT, FLOAT, BOOL, NONE = Type("int"), Type("float"), Type("bool"), Type("None")
 TEXT = Type("text")
 """A text that is known when the program is compiled."""
 TEXTS = Type("text of an event")
-"""A text or None that comes with an event: it is passed on, and compared with constants."""
+"""A text or None that comes with an event: it can only be passed on and compared with constants."""
 KEY, OBJECT = Type("key of the event"), Type("object")
 """The key of a tag, and an object of a payload: they are only passed on."""
 KEPT = Type("kept object")
-"""An object that a dict keeps: a number stands for it."""
+"""An object that a dict keeps, represented by a number."""
 UNSEEN = Type("nothing")
-"""The entries of a dict that has had none."""
+"""The entries of a dict that has had none so far."""
 EVENT, TAG, PROGRAM, EMIT = Type("event"), Type("tag"), Type("program"), Type("emit")
 PYTHON = Type("python")
 """A module, a class or a function that is known when the program is compiled."""
@@ -135,17 +135,17 @@ def scalars_of(of: Type) -> tuple[str, ...]:
 
 
 def has_floats(of: Type) -> bool:
-    """Whether there are floats in values of a type."""
+    """Return whether values of a type contain floats."""
     return of == FLOAT or any(map(has_floats, of.parts))
 
 
 def has_form(of: Type) -> bool:
-    """Whether values of a type consist of their scalars alone, so that they can be kept and written."""
+    """Return whether values of a type consist of scalars only, so that they can be kept and written."""
     return of in (*NUMBERS, NONE, KEPT) or (of.name in COMPOSED and all(map(has_form, of.parts)))
 
 
 def joined(one: Type, other: Type, node: ast.AST | None = None, *, what: str = "a value") -> Type:
-    """Return the type of what is sometimes of one type and sometimes of another. Raises Refused if there is none."""
+    """Return the common type of values that are sometimes of one type and sometimes of another. Raises Refused if there is none."""
     if one == other:
         return one
     if UNSEEN in (one, other):
@@ -169,20 +169,20 @@ def joined(one: Type, other: Type, node: ast.AST | None = None, *, what: str = "
 
 
 def is_named_tuple(of: Any) -> bool:
-    """Whether a class is a NamedTuple, and makes its objects as NamedTuple does."""
+    """Return whether a class is a NamedTuple with the usual constructor."""
     is_one = isinstance(of, type) and of.__mro__[1:] == (tuple, object) and "_fields" in vars(of)
     return is_one and all(name in USUAL for name in vars(of) if name.startswith("__"))
 
 
 def is_frozen(of: Any) -> bool:
-    """Whether a class is that of frozen dataclasses that have nothing but their fields, and are made as `@dataclass` makes them."""
+    """Return whether a class is a frozen dataclass with nothing but fields and with the usual constructor."""
     if not dataclasses.is_dataclass(of) or not isinstance(of, type) or of.__mro__[1:] != (object,):
         return False
     made, own = getattr(of.__init__, "__code__", None), vars(of)
     names = [field.name for field in dataclasses.fields(of)]
     return (
         made is not None
-        and made.co_filename == "<string>"  # where `@dataclass` makes it
+        and made.co_filename == "<string>"  # the file name of code that `@dataclass` generates
         and [*made.co_varnames[1 : made.co_argcount]] == names
         and own["__dataclass_params__"].frozen
         and all(name in USUAL_OF_FROZEN for name in own if name.startswith("__"))
@@ -191,7 +191,7 @@ def is_frozen(of: Any) -> bool:
 
 
 def defaults_of(of: Any) -> dict[str, Any]:
-    """Return the fields of a NamedTuple or a frozen dataclass in order, with their defaults; UNSEEN where there is none, or none that is known."""
+    """Return the fields of a NamedTuple or a frozen dataclass in order, with their defaults; UNSEEN if there is no known default."""
     if issubclass(of, tuple):
         return {name: of._field_defaults.get(name, UNSEEN) for name in of._fields}
     fields = dataclasses.fields(of)
@@ -203,11 +203,11 @@ class _Usual(NamedTuple):
 
 
 OF_ANY_CLASS = frozenset(["__doc__", "__slotnames__"])
-"""Names that say nothing: `copy` and `pickle` leave `__slotnames__` with a class whose objects they have copied."""
+"""Names to ignore: `copy` and `pickle` leave `__slotnames__` in a class whose objects they have copied."""
 USUAL = frozenset(vars(_Usual)) | OF_ANY_CLASS
-"""The names that every NamedTuple has: with others, such as `__bool__`, it would be no plain tuple."""
+"""The names that every NamedTuple has. A class with others, such as `__bool__`, may not behave as a plain tuple."""
 PLAIN = (int, float, bool, str, tuple, type(None))
-"""The types of defaults of fields: others may decide what a field is."""
+"""The types of plain defaults. Objects of other types may define how a field behaves."""
 
 
 @dataclass(frozen=True, order=True)

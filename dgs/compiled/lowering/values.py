@@ -1,4 +1,4 @@
-"""Values while an update is lowered: their type, the text of their scalars, and what else is known of them."""
+"""Values while an update is lowered: their type, the text of their scalars, and other known facts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from dgs.compiled.lowering.value_types import (
 )
 
 UNKNOWN = object()
-"""Stands where a constant would be: the value is not known when the program is compiled."""
+"""In place of a constant: the value is not known when the program is compiled."""
 NO_OBJECT = "i64(-1)"
-"""Stands for None among kept objects."""
+"""The number of None among kept objects."""
 ZEROS = {"i8": "i64(0)", "f8": "0.0", "?": "False"}
 
 
@@ -39,7 +39,7 @@ class Value:
     """A value of an expression.
 
     `scalars`: the texts of its scalars, for a value without parts. `parts`: of a tuple or a record. `constant`: its Python value, if it is
-    known. `origin`: where it came in, if it is as it came in: ("payload",), ("field", name), ("ts",) or ("key",).
+    known. `origin`: the input that it is, unchanged: ("payload",), ("field", name), ("ts",) or ("key",).
     """
 
     type: Type
@@ -59,18 +59,18 @@ class Value:
         return self.scalars + tuple(text for part in self.parts for text in part.flat)
 
     def is_same(self, other: Value) -> bool:
-        """Whether it surely is another value. Constants that are equal may differ in type, as a kind and its name do."""
+        """Return whether it certainly equals another value. Equal constants may differ in type, like a kind and its name."""
         are_alike = self == other and type(self.constant) is type(other.constant)
         return are_alike and all(one.is_same(part) for one, part in zip(self.parts, other.parts, strict=True))
 
 
 NOTHING = Value(NONE, constant=None)
 NEVER = Value(UNSEEN)
-"""The value of what always raises."""
+"""The value of an expression that always raises."""
 
 
 def constant(value: Any, node: ast.AST | None = None) -> Value:  # noqa: PLR0911 - one for each type
-    """Return a value that is known. Raises Refused for one that compiled code has no form for."""
+    """Return a known value. Raises Refused if compiled code has no form for it."""
     if value is None:
         return NOTHING
     of = type(value)
@@ -108,12 +108,12 @@ def of_texts(of: Type, texts: Iterable[str]) -> Value:
 
 
 def inner(value: Value) -> Value:
-    """Return an optional value where it is known not to be None."""
+    """Return an optional value that is known not to be None."""
     return of_texts(value.type.parts[0], value.scalars[1:])
 
 
 def as_type(value: Value, of: Type, node: ast.AST | None = None) -> tuple[str, ...]:
-    """Return the texts of the scalars of a value as one of a type that its type joins to."""
+    """Return the texts of the scalars of a value, converted to a type that its type joins to."""
     if not has_form(of):
         raise Refused(f"{value.type!r} is to be kept or computed with, and it can only be passed on", node)
     if value.type == of:

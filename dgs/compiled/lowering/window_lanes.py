@@ -1,4 +1,4 @@
-"""The text of a loop over windows of a lane: it folds the events of each window into a state of its own, from one column of states to the same.
+"""The text of a loop over windows of a lane: it folds the events of each window into the window's own state, in place in columns of states.
 
 This is `update_windows` derived from `update`. The kinds of the lane emit nothing.
 """
@@ -19,7 +19,7 @@ BOUNDS = (("starts", "in:i8"), ("stops", "in:i8"))
 def windows_text(
     function: FunctionType, surroundings: Surroundings, lane: LaneClass, state: Type
 ) -> tuple[LoopText, LoopText]:
-    """Return the loop over windows of a lane, and that over the lane. Raises Refused."""
+    """Return the loop over windows of a lane, and the loop over the lane. Raises Refused."""
     text = loop_text(function, surroundings, lane, state, "lane")
     if text.sites or text.state.name == "dict":
         raise Refused(

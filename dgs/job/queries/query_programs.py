@@ -23,7 +23,7 @@ REF = "dgs.job.queries.query_programs:query_program"
 class QueryData:
     """A query as plain data. `columns`: the types of the columns of each stream, by name; `name`: the file of the text.
 
-    `asking`: the kind of the events that ask for an answer. `weights`: for a stream, the column that says which rows are deletions.
+    `asking`: the kind of the events that ask for an answer. `weights`: the column of a stream that says which rows are deletions.
     `deletes`: streams whose rows delete rows of another. `rules`: the user's rewriting rules, in files relative to `base_dir`. `exact`: sums
     of floats are rounded once.
     """
@@ -63,7 +63,7 @@ class QueryData:
         return read(self.text, sources, lang=language, name=self.name, params=self.params)
 
     def explanation(self) -> Explanation:
-        """Return what the query costs to keep. Raises QueryError."""
+        """Return the cost of keeping the query's answer. Raises QueryError."""
         script = self.script()
         from dgs.query.standing.explanation import explained
 

@@ -1,7 +1,7 @@
 """The streams of a plan file with `program: {query: ...}`: each is a table of the query, and answers come at ticks or at the events of a stream.
 
-The kind of a stream's events is its id, unless `tags:` says so itself. The program is made of plain data alone, the text of the query
-among them, so that every process compiles the same query.
+The kind of a stream's events is its id, unless `tags:` says so itself. The program is made of plain data, including the text of the query,
+so that every process compiles the same query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Columns = Callable[[StreamConfig], Mapping[str, Any]]
 def with_query(config: PlanFile, base_dir: Path, columns: Columns, *, times: str) -> PlanFile:
     """Return a plan file whose program is compiled from its query, with the tags of its streams and the stream of answers.
 
-    `columns`: tells the columns of a stream before it is read. `times`: the generator of the times of answers by count. Raises PlanFileError, QueryError, and what reading first rows raises.
+    `columns`: tells the columns of a stream before it is read. `times`: the generator of the times of answers by count. Raises
+    PlanFileError, QueryError, and what reading first rows raises.
     """
     query = config.program.query
     if query is None:
@@ -48,7 +49,7 @@ def with_query(config: PlanFile, base_dir: Path, columns: Columns, *, times: str
 
 
 def _check_asking(config: PlanFile, query: QueryConfig, asking: str) -> None:
-    """Refuse a stream of answers that is not there, and a table with the name of the answers."""
+    """Refuse a missing stream of answers, and a table with the name of the answers."""
     names = [stream.id for stream in config.streams]
     is_named = isinstance(query.answer, AnswerConfig) and query.answer.stream is not None
     if is_named and asking not in names:
@@ -60,7 +61,7 @@ def _check_asking(config: PlanFile, query: QueryConfig, asking: str) -> None:
 
 
 def _check_times(tables: list[StreamConfig], windows: Mapping[str, str]) -> None:
-    """Refuse windows by another column than that of the times: they would end before their rows come, or never."""
+    """Refuse windows by a column other than that of the times: they would end before their rows come, or never."""
     for one in tables:
         source = getattr(one.source, one.source.kind, None)
         column = getattr(getattr(source, "ts", None), "column", None)
@@ -71,7 +72,7 @@ def _check_times(tables: list[StreamConfig], windows: Mapping[str, str]) -> None
 
 
 def _check_tables(tables: list[StreamConfig], query: QueryData) -> None:
-    """Refuse streams that the query does not read, and deletions of a stream that is not there. Raises QueryError of the query."""
+    """Refuse streams that the query does not read, and deletions from a missing stream. Raises QueryError of the query."""
     names = [one.id for one in tables]
     for one in tables:
         if one.deletes is not None and (one.deletes == one.id or one.deletes not in names):
@@ -133,7 +134,7 @@ def _tagged(stream: StreamConfig) -> StreamConfig:
 def _answers(
     query: QueryConfig, tables: list[StreamConfig], read_with: dict[str, Any], times: str
 ) -> StreamConfig:
-    """Return the stream of the answers of a query, which come last at their time. Raises PlanFileError for a count of live rows."""
+    """Return the stream of the answers of a query. At equal times answers come last. Raises PlanFileError for a count of live rows."""
     answer = query.answer if isinstance(query.answer, AnswerConfig) else AnswerConfig.model_construct()
     if answer.rows is None:
         ticks = TicksSource() if answer.every is None else TicksSource(every=answer.every)
