@@ -14,7 +14,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the table below as type checkers read it
+if TYPE_CHECKING:  # the table below, for type checkers
     from dgs.api import Run, replan, resume, run, stop
     from dgs.api.state_files import read_state
     from dgs.check import check
@@ -54,7 +54,7 @@ __all__ = [
 ]  # fmt: skip
 __version__ = "0.1.0"
 
-if not TYPE_CHECKING:  # type checkers would take any name for one that `__getattr__` finds
+if not TYPE_CHECKING:  # with `__getattr__`, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME:

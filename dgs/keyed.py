@@ -27,7 +27,7 @@ from dgs.model.program import OwnOutput, Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Key, Kind, Tag
 
-if TYPE_CHECKING:  # `KeyedState[int, str]` says what entries and outputs are
+if TYPE_CHECKING:  # `KeyedState[int, str]` gives the types of entries and outputs
     from typing_extensions import TypeVar
 
     Entry = TypeVar("Entry", default=Any)
@@ -59,7 +59,7 @@ class KeyedState(Program[dict[Any, Entry], OwnOutput]):
     def fork(
         self, state: dict[Any, Entry], left: TagSet, right: TagSet
     ) -> tuple[dict[Any, Entry], dict[Any, Entry]]:
-        """Give each side the entries that its events may use, and the left side also those that none uses."""
+        """Give each side the entries that its events may use, and the left side also unused ones."""
         on_right = {key for key in state if self._uses(right, key)}
         on_left = {key for key in state if key not in on_right or self._uses(left, key)}
         return {key: state[key] for key in state if key in on_left}, {

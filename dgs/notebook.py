@@ -34,7 +34,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def caller_in_a_cell() -> Caller:
-    """Return what a run tells its caller: in a cell of a notebook its progress, in one line that stays in place."""
+    """Return the callbacks of a run: in a cell of a notebook, progress is one line that stays in place."""
     shell = _kernel()
     if shell is None:
         return Caller()

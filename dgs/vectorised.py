@@ -94,7 +94,7 @@ def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) 
 
 
 def spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: int) -> Column:
-    """Return a column with value `codes[i]` in row i; without codes, of the one value `count` times."""
+    """Return a column with value `codes[i]` in row i; without codes, with the one value `count` times."""
     types = set(map(type, values))
     if names := _shared_names(values) if types == {dict} else None:
         indices = codes.astype(np.intp, copy=False) if isinstance(codes, np.ndarray) else codes
@@ -120,7 +120,7 @@ def _shared_names(values: list[Any]) -> list[str]:
 
 
 def _repeated(values: list[Any], array: Any, count: int) -> Column:
-    """Return the one value `count` times. `array`: the value as an array, None if no array holds it."""
+    """Return the one value `count` times. `array`: the value as an array, None if no array can hold it."""
     if isinstance(array, np.ndarray):
         return columns.constant(array, count)
     return values * count if array is None else pa.nulls(count)
@@ -128,9 +128,8 @@ def _repeated(values: list[Any], array: Any, count: int) -> Column:
 
 def _as_dictionary(values: list[Any], array: Any, codes: pa.Array) -> Any:
     """Return an Arrow dictionary; the codes must be in range. None for texts that Arrow cannot hold."""
-    if (
-        isinstance(array, np.ndarray) and array.dtype.kind == "U"
-    ):  # Arrow reads NumPy's texts only up to a NUL
+    # Arrow reads NumPy's texts only up to a NUL
+    if isinstance(array, np.ndarray) and array.dtype.kind == "U":
         try:
             array = pa.array(values, pa.string())
         except UnicodeError:

@@ -4,7 +4,7 @@ A flow is a function of edges, one for each stream; `Edge` has the steps. Import
 
 - `building`, `steps`, `templates`, `panes`, `clock`: what users write; `definition`: `@flow`.
 - `flow_graph`, `edge_types`, `demands`, `flow_checks`, `mistakes`: the graph, the type of each edge, and all mistakes in one pass.
-- `denotation`: what a flow means, the oracle.
+- `denotation`: the meaning of a flow, the oracle.
 - `compiling`, `wiring`, `flow_program`, `closing`: the program that runs it.
 
 >>> @flow()

@@ -1,4 +1,4 @@
-"""Building a flow: an `Edge` is what the user's function gets for each stream, and each of its methods adds a step to the graph.
+"""Building a flow: the user's function gets an `Edge` for each stream, and each method of an edge adds a step to the graph.
 
 >>> from dgs.monoids import COUNT
 >>> builder = Builder("words", None)
@@ -35,11 +35,11 @@ class Builder:
         self._count = 0
 
     def source(self, stream: str, value: Any = Any, place: Place | None = None) -> Edge:
-        """Add a stream; `value`: the type of its values; `place`: where it is declared (default: the line that is running)."""
+        """Add a stream; `value`: the type of its values; `place`: where it is declared (default: the running line of the user's code)."""
         return self._edge(Node(0, steps.Source(stream, value), (), place or user_place()))
 
     def add(self, step: steps.Step, *inputs: Edge) -> Edge:
-        """Add a step that reads these edges. What is no edge of this flow is a mistake."""
+        """Add a step that reads these edges. Anything that is not an edge of this flow is a mistake."""
         ours = [edge for edge in inputs if isinstance(edge, Edge) and edge.builder is self]
         if others := [edge for edge in inputs if edge not in ours]:
             found = "an edge of another flow" if isinstance(others[0], Edge) else type(others[0]).__name__
@@ -92,10 +92,10 @@ def _called_wrongly(edge: Any, method: Callable[..., Any], error: TypeError) -> 
 
 
 class Edge:
-    """The items that a stream or a step gives. Its methods are the steps; see `dgs.flow.steps` for what each means.
+    """The items of a stream or a step. Its methods are the steps; `dgs.flow.steps` says what each means.
 
-    `columns`: the function's form for columns, which gives the same. It takes key, value (and the time) as columns: NumPy or Arrow
-    arrays, or a dictionary of them. It returns a column; of `filter` a mask, of `flat_map` a column and the item that each value is of.
+    `columns`: the function's form for columns, with the same results. It takes key, value (and the time) as columns: NumPy or Arrow arrays,
+    or a dictionary of them. It returns a column; for `filter` a mask, for `flat_map` a column and the item of each value.
     """
 
     __slots__ = ("builder", "node")
@@ -105,7 +105,7 @@ class Edge:
         self.node = node
 
     def __getattr__(self, name: str) -> Callable[..., Edge]:
-        """Return a step that is none, and adds its mistake. Raises AttributeError for what is not public."""
+        """Return a function that adds the mistake of an unknown step. Raises AttributeError for private names."""
         if name.startswith("_"):
             raise AttributeError(name)
         from difflib import get_close_matches
@@ -139,14 +139,14 @@ class Edge:
     def each(
         self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
     ) -> Edge:
-        """Replace each value by `function(key, value, at)`; `at` is None behind the marker of a flow without a clock."""
+        """Replace each value by `function(key, value, at)`; `at` is None after the marker of a flow without a clock."""
         return self.builder.add(steps.Each(function, gives, columns), self)
 
     @_step
     def lookup(
         self, table: steps.Table | Mapping[Any, Any], *, key: Any, into: str, missing: steps.Missing = "error"
     ) -> Edge:
-        """Give each record a field `into`: what the table has for its field `key`."""
+        """Give each record a field `into`: the table's entry for its field `key`."""
         return self.builder.add(steps.Lookup(table, key, into, missing), self)
 
     @_step
@@ -161,7 +161,7 @@ class Edge:
 
     @_step
     def key_by(self, *by: Any, gives: Any = None, columns: steps.Function | None = None) -> Edge:
-        """Give items a key: a function of (key, value), or fields of the value; a text is a constant key where values are no records."""
+        """Give items a key: a function of (key, value), or fields of the value; a text is a constant key if values are not records."""
         chosen = by[0] if len(by) == 1 and callable(by[0]) else by
         return self.builder.add(steps.KeyBy(chosen, gives, columns), self)
 
@@ -218,7 +218,7 @@ class Edge:
 
     @_step
     def merge(self, *others: Edge) -> Edge:
-        """Put the items of other edges beside these."""
+        """Merge the items of other edges into these."""
         return self.builder.add(steps.Merge(), self, *others)
 
     @_step
@@ -233,7 +233,7 @@ class Edge:
 
 
 def merge(*edges: Edge) -> Edge:
-    """Put the items of several edges beside each other. Raises FlowError where none is an edge."""
+    """Merge the items of several edges. Raises FlowError if none is an edge."""
     if one := next((edge for edge in edges if isinstance(edge, Edge)), None):
         return one.builder.add(steps.Merge(), *edges)
     found = f"{type(edges[0]).__name__}" if edges else "nothing"

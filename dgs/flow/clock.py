@@ -1,4 +1,4 @@
-"""Clocks: what cuts a stream into blocks. A flow has one clock, or none: then the whole input is one block.
+"""Clocks: they cut streams into blocks. A flow has one clock, or none: then the whole input is one block.
 
 `every(period, origin)`: block b holds the elements with `origin + b * period <= ts < origin + (b + 1) * period`.
 `on(stream)`: the events of that stream separate the blocks, by their places in the total order.
@@ -22,7 +22,7 @@ _TEXT = re.compile(r"\s*(\d+)\s*([a-z]+)\s*")
 
 
 def ticks_of(duration: object) -> int | None:
-    """Return a duration in the unit of timestamps; None if it is none.
+    """Return a duration in the unit of timestamps; None if it is not a duration.
 
     >>> ticks_of(24), ticks_of("10s"), ticks_of("ten"), ticks_of(True)
     (24, 10000, None, None)
@@ -39,7 +39,7 @@ def _ticks_of_text(duration: str) -> int | None:
 
 
 def shown(ticks: int, like: object) -> str:
-    """Return a duration as people write it: with units if `like` has them.
+    """Return a duration as text: with units if `like` has them.
 
     >>> shown(2500, "1s"), shown(10_000, "1s"), shown(24, 24)
     ('2500 ms', '10 s', '24')
@@ -54,7 +54,7 @@ def shown(ticks: int, like: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Blocks of equal length. `start`: ticks are exact from this timestamp on, none is left out."""
+    """Blocks of equal length. `start`: from this timestamp on ticks are exact: none is left out."""
 
     period: Duration
     origin: int = 0
@@ -75,7 +75,7 @@ class Every:
         return (ts - self.origin) // self.ticks
 
     def end_of(self, block: int) -> int:
-        """Return the time of the marker that closes a block: the least timestamp behind it."""
+        """Return the time of the marker that closes a block: the least timestamp after it."""
         return self.origin + (block + 1) * self.ticks
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Closers: the nodes that wait for the end of a block, each with what it keeps of its items and what it gives when the block closes.
+"""Closers: the nodes that wait for the end of a block. Each says what it keeps of its items, and what it gives when the block closes.
 
 A *part* is what a node keeps of the items of one key in one block. Parts of one key and block are joined. A *store* is what a node
 keeps between blocks. Both are plain data, and belong to the state of the program.
@@ -60,7 +60,7 @@ class Closer:
     """Whether it keeps each item of a block, so that blocks may be too large."""
 
     is_idle_work = False
-    """Whether it has something to do in blocks without items, as soon as it has seen any."""
+    """Whether it has something to do in blocks without items, once it has seen an item."""
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:
         """Return the part of one item."""
@@ -79,14 +79,14 @@ class Closer:
         return add if is_sum else self.lifting.join
 
     def check_kept(self, parts: Parts) -> None:
-        """Check that what is kept of the items of a block fits. Raises TooLargeError."""
+        """Check that the kept items of a block fit. Raises TooLargeError."""
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Close a block; `parts`: by input and key."""
         raise NotImplementedError
 
     def is_busy(self, store: Store) -> bool:
-        """Return whether the next block is to be closed even if it has no items."""
+        """Return whether the next block must be closed even if it has no items."""
         return self.is_idle_work and bool(store)
 
     def keys_of(self, store: Store) -> Iterable[Any]:
@@ -103,7 +103,7 @@ class Closer:
         store.update(own)
 
     def pass_block(self, store: Store) -> None:
-        """Do what a block does to no key in particular, behind all keys."""
+        """Do the work of a block that concerns no single key, after all keys."""
 
 
 class SortCloser(Bags, Closer):
@@ -132,7 +132,7 @@ class BlockCloser(Bags, Closer):
         self._function = step.function
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
-        """Give what the function makes of the items of each key."""
+        """Give the values that the function returns for the items of each key."""
         for key in canonical(parts[0]):
             for made in self._function(key, [value for value, _ in self.items(parts[0], key)], end):
                 yield key, made, end
@@ -174,7 +174,7 @@ class _Joining(Closer):
 
 
 class AggregateCloser(_Joining):
-    """Gives the aggregate of a block, or of all history. Its store: all keys with their aggregates, None where none is kept."""
+    """Gives the aggregate of a block, or of all history. Its store: all keys with their aggregates, None if none is kept."""
 
     def __init__(self, step: steps.Aggregate) -> None:
         super().__init__(step.monoid)
@@ -198,7 +198,7 @@ class AggregateCloser(_Joining):
 class WindowCloser(_Joining):
     """Gives the aggregate of the last panes. Its store: the queue of panes of each key; empty ones are kept for `idle="all"` only.
 
-    Sums and counts have a store of sums instead, until something comes that is no integer.
+    Sums and counts have a store of sums instead, until a value comes that is not an integer.
     """
 
     def __init__(self, step: steps.Aggregate, over: TimeWindow, period: int) -> None:
@@ -236,7 +236,7 @@ class WindowCloser(_Joining):
                 del store[key]
 
     def _are_sums(self, parts: Parts, store: Store) -> bool:
-        """Return whether a store and the parts of a block are sums of integers. A store of sums is one of queues from then on if they are not."""
+        """Return whether a store and the parts of a block are sums of integers. If not, a store of sums is changed to one of queues."""
         if not self._sums or (store and not window_sums.holds(store)):
             return False
         is_exact = window_sums.are_integers(parts)
@@ -253,7 +253,7 @@ class WindowCloser(_Joining):
         return window_sums.of_key(store, key) if window_sums.holds(store) else super().store_of(key, store)
 
     def put_store(self, key: Any, own: Store, store: Store) -> None:
-        """Put back the panes of a key. If one of both stores is of queues, both are then."""
+        """Put back the panes of a key. If one of the two stores has queues, both are changed to queues."""
         if window_sums.holds(store) and (not own or window_sums.holds(own)):
             window_sums.put_key(store, key, own)
             return
@@ -273,7 +273,7 @@ class UnorderedCloser(_Joining):
         self.is_idle_work = template.idle == "all"
 
     def is_busy(self, store: Store) -> bool:  # noqa: ARG002 - the contract
-        """Return whether markers change the state of a key that is not seen yet."""
+        """Return whether markers change the state of keys that have not come yet."""
         return self.is_idle_work
 
     def keys_of(self, store: Store) -> Iterable[Any]:
@@ -292,7 +292,7 @@ class UnorderedCloser(_Joining):
         store["states"].update(own["states"])
 
     def pass_block(self, store: Store) -> None:
-        """Let the block pass for keys to come."""
+        """Let the block pass for future keys."""
         alone = self.store_of(None, store)
         for _ in self.close([{}], alone, 0, None):
             raise InternalError(problem="a block without keys gave an item")
@@ -323,7 +323,7 @@ class UnorderedCloser(_Joining):
 
 
 class SnapshotCloser(UnorderedCloser):
-    """Runs a KeyedUnordered template whose `on_item` reads the state of the last marker, so it keeps the items until the block closes.
+    """Runs a KeyedUnordered template whose `on_item` reads the state of the last marker, so the items are kept until the block closes.
 
     A part: the joined aggregate, and the items.
     """
@@ -348,9 +348,9 @@ class SnapshotCloser(UnorderedCloser):
         self._bags.check_kept({key: bag for key, (_, bag) in parts.items()})
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
-        """Call the template's `on_item` for the items in canonical order, then close the block as without it."""
+        """Call the template's `on_item` for the items in canonical order, then close the block as usual."""
         template, made = self._template, list[tuple[Any, Any]]()
-        before = self.store_of(None, store)  # makes the store if need be
+        before = self.store_of(None, store)  # makes the store if necessary
         bags = {key: bag for key, (_, bag) in parts[0].items()}
         for key in canonical(bags):
             state = store["states"].get(key, before["start"])
@@ -362,7 +362,7 @@ class SnapshotCloser(UnorderedCloser):
 
 
 def closer_of(step: steps.Step, period: int, bound: Bound, *, is_ordered: bool) -> Closer | None:  # noqa: PLR0911 - one return a step
-    """Return what closes blocks at a step; None if it does not wait for the end of a block. `is_ordered`: its input is."""
+    """Return the closer of a step; None if it does not wait for the end of a block. `is_ordered`: its input is ordered."""
     match step:
         case steps.Sort():
             return SortCloser(step, bound, is_ordered=is_ordered)

@@ -3,13 +3,13 @@
 Items are events of kind `item`, progress is events of kind `tick`. A flow has one of five shapes:
 
 - free: no step keeps anything. Items are independent.
-- sum: what comes first after the sources does not depend on order. Leaves fold items into parts by block and key; the worker that
-  owns the tick closes blocks and runs all that is behind them.
-- classes: a step in front needs the order of a key, and all that is kept has that key. Items and ticks have the hash class of the key as
-  the key of their tags; each class is in order, and is closed on its own.
+- sum: the first stateful steps after the sources do not depend on order. Leaves fold items into parts by block and key; the worker that
+owns the tick closes blocks and runs all later steps.
+- classes: a step in front needs the order of a key, and all kept items have that key. Items and ticks have the hash class of the key as the
+key of their tags; each class is in order, and is closed on its own.
 - mixed: a step in front needs the order of a key. Items have the hash class of the key as the key of their tag, and a class is in order.
   The worker that owns the tick closes blocks of all classes.
-- program: the steps give items to a DGS program, whose tags they make.
+- program: the steps pass items to a DGS program, whose tags they make.
 
 A tick at time t closes every block that ends by then. Which ticks come changes latency, never an output.
 """
@@ -46,9 +46,9 @@ Inputs = Mapping[str, Iterable[Any]]
 class Compiled:
     """A compiled flow: the program, and the function that makes events of the elements of its streams.
 
-    `reads`: elements become events by `events`, because their tags come from the steps in front; else each is one `item`.
-    `markers`: the stream whose events are ticks. `places`: where each node runs, for people. `classes_of`: for streams whose items have
-    constant keys only, the hash classes of these.
+    `reads`: elements become events by `events`, because the steps in front make their tags; otherwise each is one `item`. `markers`: the
+    stream whose events are ticks. `places`: where each node runs, as text. `classes_of`: for streams whose items have only constant keys,
+    the hash classes of these.
     """
 
     program: Program
@@ -70,7 +70,7 @@ class Compiled:
         return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
 
     def _tick_tags(self) -> list[Tag]:
-        """Return the tags of a tick: one, or one a class."""
+        """Return the tags of a tick: one, or one for each class."""
         program = self.program
         return (
             list(map(program.tick, range(program.of_class.classes)))
@@ -79,7 +79,7 @@ class Compiled:
         )
 
     def tags_of(self, stream: str) -> list[Any]:
-        """Return the tags of the events of a stream as a plan file declares them: kinds, or a kind with the key of each class."""
+        """Return the tags of the events of a stream in the form of a plan file: kinds, or a kind with the key of each class."""
         if stream in (self.markers, TICKS):
             return [str(TICK)]
         if stream in self.classes_of:
@@ -95,7 +95,7 @@ class Compiled:
         }
 
     def running(self) -> Program:
-        """Return the program with the front that makes its events where rows are read, if their tags come from the steps."""
+        """Return the program with the front that makes its events where rows are read, if the steps make their tags."""
         if self.reads is None:
             return self.program
         program = copy.copy(self.program)
@@ -117,7 +117,7 @@ class Compiled:
 
 
 def _are_tables(elements: Any) -> bool:
-    from dgs.frames.frame_stream import Stream  # here, because it loads NumPy
+    from dgs.frames.frame_stream import Stream  # imported here, because it loads NumPy
 
     return isinstance(elements, Stream) or (
         isinstance(elements, list) and bool(elements) and isinstance(elements[0], dict)
@@ -125,7 +125,7 @@ def _are_tables(elements: Any) -> bool:
 
 
 def compiled(checked: Checked, classes: int) -> Compiled:
-    """Compile a flow. Raises FlowError for what cannot be compiled yet."""
+    """Compile a flow. Raises FlowError for flows that cannot be compiled yet."""
     graph, wiring = checked.graph, Wiring(checked.graph)
     refuse(graph, wiring)
     if graph.result is not None and isinstance(graph.result.step, steps.Into):
@@ -156,7 +156,7 @@ def compiled(checked: Checked, classes: int) -> Compiled:
 
 
 def _classes_of(checked: Checked, wiring: Wiring, classes: int) -> dict[str, list[int]]:
-    """Return the hash classes of the keys of each stream that only has constant ones: no event of it is of another class."""
+    """Return the hash classes of the keys of each stream whose keys are all constant: its events have no other class."""
     facts, nodes = checked.facts, checked.graph.nodes
     found: dict[str, list[int]] = {}
     for stream, source in wiring.sources.items():
@@ -247,7 +247,7 @@ def ordered_template(step: steps.Step) -> KeyedOrdered | None:
 
 
 def _needs_arrival(checked: Checked, node: Node) -> bool:
-    """Return whether a step that waits for the end of a block looks at the order in which the items of a key came."""
+    """Return whether a step that waits for the end of a block depends on the order in which the items of a key came."""
     if not node.inputs or checked.types[node.inputs[0]].order != "O":
         return False
     return isinstance(node.step, steps.Block) or (

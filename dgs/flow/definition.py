@@ -51,12 +51,12 @@ PAIR = 2
 class Flow:
     """A pipeline: its streams by name with the types of their values, and the function that builds it.
 
-    `types()` says what each step takes and gives, `denote(inputs)` what the flow means, `program()` is the DGS program that runs it.
+    `types()` says what each step takes and gives, `denote(inputs)` computes the meaning of the flow, `program()` is the DGS program that runs it.
     All of them raise FlowError with every mistake of the flow.
     """
 
     inlet = "parameter"
-    """The name, in reports, of the thing that a stream is bound to."""
+    """The word, in reports, for what a stream is bound to."""
 
     @takes("name", "streams", "arguments")
     def __init__(
@@ -77,7 +77,7 @@ class Flow:
         self._arguments = dict(arguments or {})
 
     def bind(self, **arguments: Any) -> Flow:
-        """Return the flow with values for arguments of its function that are no streams."""
+        """Return the flow with values for the arguments of its function that are not streams."""
         given = {**self._arguments, **arguments}
         return Flow(self.name, self.streams, self._build, clock=self.clock, end=self.end, arguments=given)
 
@@ -167,7 +167,7 @@ class Flow:
             return meaning.outputs()
 
     def check_streams(self, inputs: Mapping[str, Any]) -> None:
-        """Check that there is a stream for every parameter and none more. Raises FlowError."""
+        """Check that there is exactly one stream for every parameter. Raises FlowError."""
         if not isinstance(inputs, Mapping):
             fix = "Give {" + ", ".join(f"{name!r}: [(ts, value), ...]" for name in self.streams) + "}"
             raise self._wrong("F12", "gets no streams by name", repr(inputs), fix)
@@ -181,7 +181,7 @@ class Flow:
             )
 
     def readable(self, name: str, given: Any) -> Any:
-        """Return a stream as a run reads it: tables as columns, else its elements. Raises FlowError for what is neither."""
+        """Return a stream in the form for a run: tables as columns, else its elements. Raises FlowError for anything else."""
         from dgs.frames.frame_stream import Stream  # here, because it loads NumPy
 
         if isinstance(given, Stream):
@@ -190,7 +190,7 @@ class Flow:
         return self.elements(name, given) if tables is None else tables
 
     def elements(self, name: str, given: Any) -> list[tuple[int, Any]]:
-        """Return the elements of a stream. Raises FlowError for what is no pair of a ts and a value.
+        """Return the elements of a stream. Raises FlowError for anything that is not a pair of a ts and a value.
 
         A row of a table has its column `payload` as its value, or, if there is none, all columns as a dictionary.
         """
@@ -211,7 +211,7 @@ class Flow:
         return elements
 
     def _tables(self, name: str, given: Any) -> list[dict[str, Any]] | None:
-        """Return the columns of a table, or of each in a list; None for what is none. Raises FlowError for one without times."""
+        """Return the columns of a table, or of each table in a list; None for anything else. Raises FlowError for a table without times."""
         from dgs.frames.frame_stream import Stream  # here, because it loads NumPy
         from dgs.frames.tables import is_table, of_table
         from dgs.model import columns
@@ -244,7 +244,7 @@ class Flow:
 
     @takes("classes")
     def compiled(self, *, classes: int = 64) -> Compiled:
-        """Return what the flow compiles to: a DGS program, and how elements become its events. Raises FlowError."""
+        """Return the compiled flow: a DGS program, and how elements become its events. Raises FlowError."""
         from dgs.flow.compiling import compiled
 
         if not 1 <= classes <= MOST_CLASSES:
@@ -298,7 +298,7 @@ class Flow:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of texts as lines whose columns stand below each other.
+    """Return rows of texts as lines with aligned columns.
 
     >>> aligned([("a", "b"), ("aaa", "c")])
     ['a    b', 'aaa  c']
@@ -310,7 +310,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def flow(*wrong: object, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
     """Make a flow of a function whose positional parameters are streams; their annotations are the types of the values.
 
-    Parameters by keyword only are arguments, which `bind` or plan.yaml gives. `end="drop"` leaves out the unfinished last block.
+    Keyword-only parameters are arguments, which `bind` or plan.yaml gives. `end="drop"` leaves out the unfinished last block.
     """
 
     def made(function: Build) -> Flow:

@@ -1,6 +1,6 @@
 """Demands of steps on their input: an order, types of keys and values, fields, windows that fit the clock.
 
-A demand that does not hold becomes a mistake with its place, what was expected, what was found, and the change that mends it.
+A broken demand becomes a mistake with its place, what was expected, what was found, and a fix.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, Template
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The facts about an edge. `unordered_since`: the node that lost the order; `sort`: a sort whose order it has, `lost` by a node.
+    """The facts about an edge. `unordered_since`: the node that lost the order; `sort`: the last sort, whose order the node `lost` has lost.
 
-    `constant`: the one key of all items, if it is known. `slide`: the time between its items, behind a window. `sources`: the streams
+    `constant`: the one key of all items, if it is known. `slide`: the time between its items, after a window. `sources`: the streams
     that placed items come from.
     """
 
@@ -81,7 +81,7 @@ class Demands:
         )
 
     def check_options(self, node: Node) -> None:
-        """Check what a step is given beside functions: words of a choice, fields, and the kind of its window."""
+        """Check the arguments of a step that are not functions: words of a choice, fields, and the kind of its window."""
         step = node.step
         over = getattr(step, "over", None)
         for holder in (step, over) if isinstance(over, (TimeWindow, CountWindow)) else (step,):
@@ -152,7 +152,7 @@ class Demands:
                      fix="Take a size and a slide that are multiples of the slide before")  # fmt: skip
 
     def _check_identity(self, node: Node, template: KeyedUnordered) -> None:
-        """Check what a block without items does to the first state: it may not raise or give NaN, and with `skip` changes nothing."""
+        """Check the effect of a block without items on the first state: it must not raise or give NaN, and with `skip` it must change nothing."""
         try:
             start = template.initial_state()
             after = template.update_state(
@@ -173,7 +173,7 @@ class Demands:
                      expected=repr(start), found=repr(after), fix='Say idle = "all", or return the state as it is')  # fmt: skip
 
     def check_parts(self, node: Node, accepts: bool, fact: Fact) -> None:
-        """Check that no item is older than its block where the order that says so was lost, unless parts are accepted."""
+        """Check that the order was not lost by which no item is older than its block, unless parts are accepted."""
         if fact.lost is not None and fact.sort is not None and not accepts:
             by = getattr(fact.sort.step, "by", None)
             named = "its key" if callable(by) else repr(by)
@@ -213,7 +213,7 @@ class Demands:
                      fix="Give the clock every(..., start=) or on(stream)")  # fmt: skip
 
     def _check_methods(self, node: Node, template: Template) -> bool:
-        """Check that a template has the methods that it needs, with their parameters; return whether it has."""
+        """Check that a template has the methods that it needs, with their parameters; return whether it does."""
         before = len(self.mistakes)
         base = next(one for one in METHODS if isinstance(template, one))
         for name, parameters in METHODS[base].items():
@@ -247,7 +247,7 @@ class Demands:
         return len(self.mistakes) == before
 
     def check_monoid(self, node: Node, monoid: Any) -> None:
-        """Check that a step has a monoid, as an object."""
+        """Check that a step has a monoid object."""
         methods = ("identity", "lift", "join", "result")
         missing = [name for name in methods if not callable(getattr(monoid, name, None))]
         if missing or isinstance(monoid, type):
@@ -273,7 +273,7 @@ class Demands:
                  fix="Put .sort(by=...) before it")  # fmt: skip
 
     def since(self, fact: Fact) -> str:
-        """Return where an edge lost its order, as the end of a sentence."""
+        """Return the place where an edge lost its order, as the end of a sentence."""
         since = fact.unordered_since
         return f", unordered since {since.title} ({since.place})" if since is not None else ""
 
@@ -296,8 +296,8 @@ class Demands:
             )
 
     def field(self, node: Node, name: Any, value: Any) -> Any:
-        """Return the type of a field of the values; add a mistake if they have none of that name."""
-        if not is_field(name):  # `check_options` says so
+        """Return the type of a field of the values; add a mistake if they have no such field."""
+        if not is_field(name):  # `check_options` reports it
             return Any
         kind, known = field_of_type(value, name)
         if known is not None:
@@ -309,7 +309,7 @@ class Demands:
     def function(
         self, node: Node, function: Any, arity: int, fact: Fact, of: tuple[str, ...] = ("key", "value", "at")
     ) -> Signature:
-        """Return what a function's annotations say; add a mistake if it does not take what it gets."""
+        """Return a function's signature; add a mistake if it does not take its arguments."""
         sign = signature_of(function)
         names = of[:arity]
         if not callable(function) or (sign.least is not None and not sign.least <= arity <= sign.most):
@@ -356,7 +356,7 @@ REQUIRED = {Stateless: "on_item", KeyedOrdered: "on_item", KeyedUnordered: "upda
 
 
 def fields_named(step: Any) -> list[Any]:
-    """Return what a step takes for names of fields."""
+    """Return the arguments of a step that are names of fields."""
     match step:
         case steps.Lookup(_, key, into):
             return [key, into]

@@ -1,7 +1,7 @@
 """The denotation of a flow: a function from its input streams to blocks of items, in plain loops over whole inputs.
 
-It is the oracle of the compiler, with which it shares no code. An edge denotes a list of blocks. A block is a list of items; on an
-ordered edge the order of the items of one key counts, on an unordered one none does.
+It is the oracle of the compiler, and shares no code with it. An edge denotes a list of blocks. A block is a list of items; on an ordered
+edge the order of the items of one key counts, on an unordered one no order counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Inputs = Mapping[str, Iterable[tuple[int, Any]]]
 
 
 class Item(NamedTuple):
-    """An item: `at` is the ts of an element, the end of the block behind a marker; `place` its place in the total order, if it has one."""
+    """An item: `at` is the ts of an element, or after a marker the end of the block; `place` is its place in the total order, if it has one."""
 
     key: Any
     value: Any
@@ -79,7 +79,7 @@ class Denotation:
         return [item.value for block in self.blocks(result) for item in block]
 
     def _ends(self) -> list[int | None]:
-        """Return the end of each block; set `first`, the number of the first one, and `open`, how many have no marker."""
+        """Return the end of each block; set `first`, the number of the first one, and `open`, the number of blocks without a marker."""
         clock, drops = self.graph.clock, self.graph.end == "drop"
         self.open = int(drops)
         times = [item.place for items in self.elements.values() for item in items]
@@ -101,7 +101,7 @@ class Denotation:
         return [clock.end_of(block) for block in range(self.first, last + 1)]
 
     def _closed(self, blocks: list[Block]) -> list[Block]:
-        """Return what a step gives that waits for markers: nothing in a block without one."""
+        """Return the blocks of a step that waits for markers: empty ones without a marker."""
         return [[] if number >= len(blocks) - self.open else block for number, block in enumerate(blocks)]
 
     def _aligned(self, last: int, node: Node) -> int:
@@ -170,7 +170,7 @@ class Denotation:
         return sorted(items, key=lambda item: item.place) if self.types[node].is_placed else items
 
     def _bag(self, node: Node, side: int, block: Block) -> Block:
-        """Return a block in the order of keys, and in canonical order of the values of a key where its edge has no order."""
+        """Return a block in the order of keys; on an unordered edge, with the values of a key in canonical order."""
         forms = _forms(block)
         block = [item._replace(key=forms[item.key]) for item in block]
         if self.types[node.inputs[side]].order == "O":
@@ -359,7 +359,7 @@ def _outputs_of_program(step: steps.Into, block: Block) -> list[Any]:
 
 
 def _met(error: BaseException) -> tuple[Any, int | None]:
-    """Return the key and the time of what a step was called for when it raised: they are in the innermost frame of this module."""
+    """Return the key and the time for which a step raised, from the innermost frame of this module."""
     frames = [
         frame.f_locals
         for frame, _ in traceback.walk_tb(error.__traceback__)

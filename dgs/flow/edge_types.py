@@ -1,13 +1,13 @@
-"""Types of edges: which order the items of a block have, and the types of key and value, also as functions are annotated.
+"""Types of edges: the order of the items of a block, and the types of key and value. Also the annotations of functions.
 
-`U(K, V)`: the items of a block are a bag. `O(K, V)`: and the items of one key are a sequence. O(K, V) fits where U(K, V) is
-expected, and O((), V), everything in one order, where O(K, V) is. Nothing else fits.
+`U(K, V)`: the items of a block are a bag. `O(K, V)`: the items of one key are a sequence. O(K, V) fits where U(K, V) is expected, and O((),
+V), everything in one order, fits where O(K, V) is expected. Nothing else fits.
 
 >>> ordered, unordered = EdgeType("O", str, int), EdgeType("U", str, int)
 >>> str(ordered), str(EdgeType("O", UNIT, str)), difference_of(int, str), difference_of(bool, int)
 ('O(str, int)', 'O((), str)', 'expected str, found int', None)
 
-Values that users give are compared with the annotations of what takes them: the fields of a step, the parameters of a function.
+Arguments of users are compared with annotations: of the fields of a step, or of the parameters of a function.
 
 >>> from dgs.flow.panes import CountWindow
 >>> list(misfits(CountWindow(3, 1, "none", 1)))
@@ -44,10 +44,10 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 _PLAIN = (bool, str, types.NoneType)
-"""Types whose values are looked at without regard to the step; others have a demand of their own."""
+"""Types whose values are checked in the same way for all steps; other types have a demand of their own."""
 
 UNIT: Any = ()
-"""The type of the one key of items without key, which is `()` itself."""
+"""The type of the key of items without a key, which is `()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class EdgeType:
 
 
 def shown_type(kind: Any) -> str:
-    """Return a type as people write it.
+    """Return a type as text.
 
     >>> shown_type(tuple[str, int]), shown_type(UNIT), shown_type(Any), shown_type(None | int)
     ('tuple[str, int]', '()', 'Any', 'None | int')
@@ -77,13 +77,13 @@ def shown_type(kind: Any) -> str:
 
 
 def fields_of(kind: Any) -> dict[str, Any] | None:
-    """Return the fields of a record type, a TypedDict, a dataclass or a named tuple; None if it is none."""
+    """Return the fields of a record type: a TypedDict, a dataclass or a named tuple; None for any other."""
     is_named = isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"))
     return get_type_hints(kind) if is_typeddict(kind) or is_named else None
 
 
 def field_of_type(kind: Any, name: str | int | bytes) -> tuple[Any, str | None]:
-    """Return the type of a field of values, Any if it is not known, and what to write instead if they surely have no such field.
+    """Return the type of a field of values, Any if it is not known, and what to write instead if they certainly have no such field.
 
     >>> field_of_type(tuple[str, int], 1), field_of_type(tuple[str, int], 2), field_of_type(list[int], "ad")
     ((<class 'int'>, None), (typing.Any, 'an entry from 0 to 1'), (typing.Any, 'the number of an entry'))
@@ -99,12 +99,12 @@ def field_of_type(kind: Any, name: str | int | bytes) -> tuple[Any, str | None]:
     if outer is dict and keys and difference_of(type(name), keys[0]):
         return Any, f"a field of type {shown_type(keys[0])}"
     has_more = not is_typeddict(kind) and hasattr(kind, "__getitem__" if is_entry else str(name))
-    is_known = known is None or name in known or has_more  # a property, a method of a user's
+    is_known = known is None or name in known or has_more  # for example a property or a method
     return (known or {}).get(str(name), Any), None if is_known else f"one of {', '.join(known or ())}"
 
 
 def _entry_of(kind: Any, number: int) -> tuple[Any, str | None]:
-    """Return the type of an entry of a tuple or a list, and which ones there are if it is none of them."""
+    """Return the type of an entry of a tuple or a list, and which entries there are if it is not one of them."""
     parts = get_args(kind) if get_origin(kind) is tuple else tuple((fields_of(kind) or {}).values())
     if not parts or ... in parts:
         return Any, None
@@ -113,7 +113,7 @@ def _entry_of(kind: Any, number: int) -> tuple[Any, str | None]:
 
 
 def is_no_record(kind: Any) -> bool:
-    """Return whether values of a type surely have no fields."""
+    """Return whether values of a type certainly have no fields."""
     return kind in (int, float, str, bytes, bool)
 
 
@@ -127,7 +127,7 @@ def is_sequence(kind: Any) -> bool:
 
 
 def difference_of(found: Any, expected: Any) -> str | None:  # noqa: PLR0911 - one return a form of type
-    """Return the first difference between a type and what is expected, None if it fits. Any fits everywhere."""
+    """Return the first difference between a type and the expected one, None if it fits. Any fits everywhere."""
     if _is_open(found) or _is_open(expected) or found == expected:
         return None
     plain = f"expected {shown_type(expected)}, found {shown_type(found)}"
@@ -176,7 +176,7 @@ def _is_subclass(found: Any, expected: Any) -> bool:
     numbers = {int: (int, bool), float: (float, int, bool)}
     try:
         return found in numbers.get(expected, ()) or issubclass(found, expected)
-    except TypeError:  # a type that cannot be asked, such as a TypedDict
+    except TypeError:  # a type without isinstance checks, such as a TypedDict
         return True
 
 
@@ -186,7 +186,7 @@ MANY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The types a function takes and gives, Any where it says nothing, and the least and greatest number of arguments."""
+    """The types that a function takes and gives, Any if not annotated, and the least and the greatest number of arguments."""
 
     takes: tuple[Any, ...] = ()
     gives: Any = Any
@@ -195,19 +195,19 @@ class Signature:
 
     @property
     def count(self) -> str:
-        """The number of arguments, for people."""
+        """The number of arguments, as text."""
         number = self.least or 0
         return f"{number} argument{'s' if number != 1 else ''}"
 
     @property
     def item(self) -> Any:
-        """The type of the values in the collection it gives."""
+        """The type of the values in the returned collection."""
         parts = get_args(self.gives)
         return parts[0] if parts and get_origin(self.gives) is not dict else Any
 
     @property
     def pair(self) -> tuple[Any, Any]:
-        """The types of the pair it gives."""
+        """The types of the returned pair."""
         parts = get_args(self.gives)
         return (parts[0], parts[1]) if len(parts) == _PAIR and get_origin(self.gives) is tuple else (Any, Any)
 
@@ -225,7 +225,7 @@ def gives_instead(function: Any) -> str:
 
 
 def is_type(given: Any) -> bool:
-    """Return whether something says a type.
+    """Return whether a value is a type or an annotation.
 
     >>> is_type(tuple[str, int]), is_type(int | None), is_type("int"), is_type(5)
     (True, True, False, False)
@@ -234,7 +234,7 @@ def is_type(given: Any) -> bool:
 
 
 def signature_of(function: Any) -> Signature:
-    """Return the signature of a function; an empty one where Python cannot say.
+    """Return the signature of a function; an empty one if Python does not know it.
 
     >>> def lengths(key: str, line: str) -> list[int]: return [len(line)]
     >>> signature_of(lengths).takes, signature_of(lengths).item, signature_of(lambda key, value: value).gives
@@ -256,7 +256,7 @@ def signature_of(function: Any) -> Signature:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Return whether a value fits an annotation; what is inside a collection is not looked at."""
+    """Return whether a value fits an annotation; the content of collections is not checked."""
     if get_origin(kind) in (Union, types.UnionType):
         return any(fits(value, one) for one in get_args(kind))
     if get_origin(kind) is Literal:
@@ -268,7 +268,7 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def shown_choice(kind: Any) -> str:
-    """Return what fits an annotation, for people.
+    """Return the values that fit an annotation, as text.
 
     >>> shown_choice(Literal["all", "skip"] | None), shown_choice(bool), shown_choice(int)
     ("'all', 'skip' or None", 'True or False', 'int')
@@ -288,7 +288,7 @@ def _members(kind: Any) -> tuple[Any, ...]:
 
 
 def misfits(holder: Any) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a dataclass with words, texts and truths that do not fit, each with what does."""
+    """Yield the fields of a dataclass whose words, texts and truth values do not fit, each with what fits."""
     cls: Any = type(holder)
     for name, kind in _plain_fields(cls).items():
         if not fits(getattr(holder, name), kind):
@@ -307,7 +307,7 @@ def _plain_fields(cls: Any) -> dict[str, Any]:
 
 
 def takes(*names: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Let a function refuse what does not fit the annotations of these parameters. It raises FlowError, F01."""
+    """Let a function refuse arguments that do not fit the annotations of these parameters, with FlowError F01."""
 
     def decorate(function: Callable[Given, Made]) -> Callable[Given, Made]:
         @wraps(function)

@@ -40,7 +40,7 @@ class Checked:
 
 
 def checked(graph: Graph, *, noticed: Sequence[Mistake] = (), is_whole: bool = True) -> Checked:
-    """Return the facts and the mistakes of a graph; `noticed`: mistakes found while it was built. `is_whole`: it was built to its end."""
+    """Return the facts and the mistakes of a graph; `noticed`: mistakes found while it was built. `is_whole`: it was completely built."""
     checker = _Checker(graph)
     checker.check_clock()
     for node in graph.nodes:
@@ -54,7 +54,7 @@ class _Checker(Demands):
     """The pass: one method for each kind of step, which returns the fact of its edge."""
 
     def check_clock(self) -> None:
-        """Check the clock: that it is one, its period, and that its stream is a parameter; and the fate of the last block."""
+        """Check the clock: its type, its period, and that its stream is a parameter; and the fate of the last block."""
         clock = self.graph.clock
         streams = [node.step.stream for node in self.graph.sources if isinstance(node.step, steps.Source)]
         if not isinstance(clock, (Every, On, type(None))):
@@ -249,9 +249,8 @@ class _Checker(Demands):
             self.same(node, "F04", "values of the merged edges", first.value, fact.type.value)
         ordered = all(fact.type.order == "O" for fact in facts)
         sources = frozenset[Node]().union(*(fact.sources for fact in facts))
-        is_apart = len(sources) == sum(
-            len(fact.sources) for fact in facts
-        )  # else two items may have one place
+        # otherwise two items may have the same place
+        is_apart = len(sources) == sum(len(fact.sources) for fact in facts)
         placed = ordered and is_apart and all(fact.type.is_placed for fact in facts)
         constants = [fact.constant for fact in facts]
         apart = None not in constants and len(set(constants)) == len(constants)

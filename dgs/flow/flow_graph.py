@@ -44,7 +44,7 @@ class Node:
 class Graph:
     """The nodes of a flow, inputs before those that read them; `result`: the node whose values are the outputs.
 
-    `returned`: the type of what the flow returns, if that is no edge.
+    `returned`: the type of the flow's result, if that is not an edge.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Graph:
 
 
 def described(node: Node) -> str:
-    """Return what a node is, without its functions: its kind, the template, monoid and window, and its inputs.
+    """Return a description of a node without its functions: its kind, the template, monoid and window, and its inputs.
 
     >>> from dgs.flow.steps import FlatMap
     >>> described(Node(1, FlatMap(lambda _, line: line.split()), ()))
@@ -104,7 +104,7 @@ def described(node: Node) -> str:
 
 
 def told(table: Any) -> str:
-    """Return what tells one table from another: its name, its number of rows and the digest of them.
+    """Return a description that identifies a table: its name, its number of rows and their digest.
 
     >>> from dgs.flow.steps import Table
     >>> told(Table({"ad": "campaign"}, name="ads.json"))
@@ -118,7 +118,7 @@ def told(table: Any) -> str:
 def name_step(
     error: BaseException, step: str, place: Place | None, key: Any = None, at: int | None = None
 ) -> None:
-    """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
+    """Add the step and the function, the key and the time to an error of the user's code, once."""
     from dgs.model.user_code import shown  # here, because it loads NumPy
 
     if any(isinstance(note, StepNote) for note in getattr(error, "__notes__", ())):

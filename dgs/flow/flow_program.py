@@ -51,15 +51,15 @@ class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
 
     State: `parts` {(node, input): {block: {key: part}}}; `tail` {"next": block, "stores": {node: store}}, None in the identity; `span`:
-    first and last block so far (with `on(stream)`: least and greatest ts since the last marker, None if nothing is closed behind the last
-    one). Only in states that have some: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if
-    it is not plain; `idle`, as `keyed`: of folds, the keys without items since the last marker; `waiting` {block: {(node, key):
-    [output]}}, what markers emitted before their tick; `forms` {(node, input): {block: {form: form}}}, of keys that are not plain;
-    `taken`: the number of items so far, in flows with steps that keep each item.
+    first and last block so far (with `on(stream)`: least and greatest ts since the last marker, None if there are no items since). Only if
+    not empty: `keyed` {node: {class: {key: [state, next block]}}} for ordered steps, with the key as a third part if it is not plain;
+    `idle`, like `keyed`: the keys of folds without items since the last marker; `waiting` {block: {(node, key): [output]}}, outputs of
+    markers before their tick; `forms` {(node, input): {block: {form: form}}}, of keys that are not plain; `taken`: the number of items so
+    far, in flows with steps that keep each item.
     """
 
     skips, work = False, Work
-    """Whether what raises is left out, and the class that closes blocks."""
+    """Whether items that raise are left out, and the class that closes blocks."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class FlowProgram(Program[State, Any]):
         return self.graph.name
 
     def identity_parts(self) -> dict[str, str]:
-        """Return what a saved state relies on: the clock, the classes, and the kind of every step with its monoid, window and tables."""
+        """Return the parts that a saved state relies on: the clock, the classes, and the kind of every step with its monoid, window and tables."""
         graph = self.graph
         parts = {"clock": f"{graph.clock or 'none'}, end {graph.end}", "classes": str(self.classes)}
         tables = ((node, getattr(node.step, "table", None)) for node in graph.nodes)
@@ -130,11 +130,11 @@ class FlowProgram(Program[State, Any]):
         return {**self.identity(), "tail": {"next": None, "stores": {}}}
 
     def identity(self) -> State:
-        """Return the state without anything, and without a tail."""
+        """Return the empty state, without a tail."""
         return {"parts": {}, "tail": None, "span": None}
 
     def update(self, state: State, event: Event, emit: Emit[Any]) -> State:
-        """Run an item up to what keeps it, or close the blocks that a tick has passed."""
+        """Bring an item to the node that keeps it, or close the blocks that a tick has passed."""
         if event.tag.kind != self.item:
             return self._tick(state, event.stream, event.ts, emit)
         block = self._into_span(state, event.ts)
@@ -143,7 +143,7 @@ class FlowProgram(Program[State, Any]):
         return state
 
     def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
-        """Do the same for a batch: outputs of one batch are put out together."""
+        """Do the same for a batch. The outputs of a batch are emitted together."""
         has_only_items = self._has_only_items(batch)
         try:
             state = (self._items if has_only_items else self._one_by_one)(state, batch, emit_batch)
@@ -166,12 +166,12 @@ class FlowProgram(Program[State, Any]):
         except RAISED as error:
             if is_ours(error):
                 raise
-            take(state, batch, emit_batch)  # it raises at the row whose item is at fault
+            take(state, batch, emit_batch)  # raises at the row of the faulty item
             raise
         return self._in_columns(state, batch, found, emit_batch)
 
     def _check_kept(self, state: State, events: int, first: int, last: int) -> None:
-        """Check now and then that what steps keep of blocks fits, into which events of two times and between have come. Raises FlowError."""
+        """Check now and then that what steps keep of blocks fits, for the blocks from the first time to the last. Raises FlowError."""
         if not self.bags:
             return
         state["taken"] = after = events + (before := state.get("taken", 0))
@@ -237,7 +237,7 @@ class FlowProgram(Program[State, Any]):
         return len(batch) > 0 and all(tag.kind == self.item for tag in batch.tags)
 
     def _in_columns(self, state: State, batch: EventBatch, found: Found, emit_batch: EmitBatch) -> State:
-        """Put what a batch comes to in columns into the state, and take on in rows what is left."""
+        """Put the result of a batch in columns into the state, and continue with the rest in rows."""
         for row in (0, -1):
             self._into_span(state, int(batch.ts[row]))
         for place, blocks, is_plain in found.parts:
@@ -280,7 +280,7 @@ class FlowProgram(Program[State, Any]):
             work.take(number, port, key, value)
 
     def items(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
-        """Return the events of an element in shape mixed; one without payload if no item is left, which only moves the time on."""
+        """Return the events of an element in shape mixed. If no item is left, it is one event without payload, which only advances the time."""
         made: list[tuple[Tag, Any]] = []
 
         def to(number: int, port: int, key: Any, value: Any) -> None:
@@ -292,7 +292,7 @@ class FlowProgram(Program[State, Any]):
         return made or [(self._tags[self.first_classes.get(stream, 0)], None)]
 
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
-        """Send the keys of a class where its items go, everything else where ticks go."""
+        """Send the keys of a class to the side of its items, everything else to the side of ticks."""
         sides = (self.identity(), self.identity())
         owner = sides[TICK not in left and TICK in right]
         owner.update({name: state[name] for name in state if name not in kept_parts.OF_CLASSES})
@@ -300,7 +300,7 @@ class FlowProgram(Program[State, Any]):
         return sides
 
     def join(self, left: State, right: State) -> State:
-        """Put keys together, join parts key by key, and extend the span. Most states have only parts: windows of items do."""
+        """Unite keys, join parts key by key, and extend the span. Most states, such as windows of items, have only parts."""
         parts = left["parts"]
         for place, blocks in right["parts"].items():
             mine = parts.get(place)
@@ -344,14 +344,14 @@ class FlowProgram(Program[State, Any]):
             made = []
             self.work(self, state, made.append, 0, None).close(is_final=True)
             stamped(made, FINAL, 0, emit, apart=self.skips)
-        if is_final:  # nothing comes any more: what an unfinished block has left is dropped
+        if is_final:  # the input has ended: the rest of an unfinished block is dropped
             state["parts"] = {}
             for name in ("waiting", "forms", "taken"):
                 state.pop(name, None)
         return state
 
     def _last(self, state: State) -> int:
-        """Return the last block to close, as far as is known: that of the last item, or the end of its windows."""
+        """Return the last block to close so far: that of the last item, or the end of its windows."""
         last: int = state["span"][1]
         ends: list[int] = [last, *(last + -(last + 1) % n for n in self._slides)]
         return last - 1 if self.graph.end == "drop" else max(ends)
@@ -363,7 +363,7 @@ class FlowProgram(Program[State, Any]):
         tail = state["tail"]
         if tail["next"] is None:
             tail["next"] = state["span"][0]
-        # What comes at the end of the input is in the last block.
+        # Outputs at the end of the input are in the last block.
         last = self._last(state) - (self._has_end and ts < FINAL)
         while tail["next"] <= last and clock.end_of(tail["next"]) <= ts:
             if not self._is_busy(state):
@@ -386,7 +386,7 @@ class FlowProgram(Program[State, Any]):
         return any(closer.is_busy(stores.get(number, {})) for number, closer in self.closers.items())
 
     def _marker(self, state: State, ts: int, emit: Emit[Any], *, is_final: bool) -> None:
-        """Close the block before a marker of the clock's stream; the last tick closes what is left, if anything is."""
+        """Close the block before a marker of the clock's stream; the last tick closes the rest, if any."""
         if is_final and (state["span"] is None or self.graph.end == "drop"):
             return
         end = state["span"][1] + 1 if is_final else ts

@@ -1,4 +1,4 @@
-"""Mistakes in a flow: each has a code, its place, what was expected, what was found, and the change that mends it.
+"""Mistakes in a flow: each has a code, its place, what was expected, what was found, and a fix.
 
 All mistakes of a flow are reported together, in one `FlowError`.
 
@@ -45,7 +45,7 @@ class Mistake:
     drawing: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return the mistake as people read it."""
+        """Return the mistake as text."""
         head = f"{self.code} {self.where}: {self.problem}" + (f"    {self.place}" if self.place else "")
         facts = [f"    expected  {self.expected}"] if self.expected else []
         facts += [f"    found     {self.found}"] if self.found else []
@@ -54,7 +54,7 @@ class Mistake:
 
 
 class FlowError(InvalidError):
-    """A flow is wrong. `mistakes` has all that were found, as data; nothing was started."""
+    """A flow is wrong. `mistakes` has all mistakes that were found, as data; nothing was started."""
 
     code = "DGS310"
     template = "flow {flow!r} has {count}:\n{listing}"
@@ -75,7 +75,7 @@ class FlowError(InvalidError):
 
 
 def user_place() -> Place:
-    """Return the line of the user's code that is running."""
+    """Return the running line of the user's code."""
     frame = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack, reads source files and takes milliseconds
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back

@@ -39,7 +39,7 @@ class TimeWindow:
 class CountWindow:
     """Windows of `size` elements of one key, which start at element 0, `slide`, 2 `slide` ...
 
-    `partial`: whether those that the end of the input cuts short are emitted or dropped.
+    `partial`: whether windows that the end of the input cuts short are emitted or dropped.
     """
 
     size: int
@@ -69,7 +69,7 @@ def count(
 
 
 PaneQueue = list[Any]
-"""[old, young, total of the young]. `old`: (block, total of this pane and the younger ones in `old`), the oldest last."""
+"""[old, young, total of the young]. `old`: (block, total of this pane and of the younger ones in `old`), the oldest last."""
 
 
 class Panes:
@@ -108,7 +108,7 @@ class Panes:
     def slide(self, queue: PaneQueue, block: int) -> Any:
         """Drop the panes of the blocks before this one; return all others joined."""
         old, young, total = queue
-        if old and old[-1][0] < block:  # usually the oldest pane goes, and the next one stays
+        if old and old[-1][0] < block:  # usually only the oldest pane leaves
             old.pop()
         if old:
             if old[-1][0] >= block:

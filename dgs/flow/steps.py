@@ -1,7 +1,7 @@
-"""Steps: what a node of a flow does, as plain data. `denotation` says what each means, `flow_checks` what it takes and gives.
+"""Steps: the work of a node of a flow, as plain data. `denotation` defines what each means, `flow_checks` what it takes and gives.
 
 Functions take (key, value), those of `Each` (key, value, at). They return values and keep the key; `KeyBy` and `Pairs` change it.
-`columns`: a form of the function for columns. Law: for every item it gives what the function gives.
+`columns`: a form of the function for columns. Law: for every item it gives the same as the function.
 
 >>> Filter(lambda key, value: value > 0).name, KeyBy(("user", "city")).name
 ('filter', 'key_by')
@@ -43,7 +43,7 @@ class Table(Mapping[Any, Any]):
     @takes("path")
     def json(cls, path: str | Path) -> Table:
         """Return the table of a JSON file that holds one object. Raises UsageError if it cannot be read."""
-        import json  # here, as below, because few flows need it
+        import json  # imported here, as below, because few flows need it
 
         try:
             rows = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -131,7 +131,7 @@ class FlatMap(Step):
 
 @dataclass(frozen=True, slots=True)
 class Each(Step):
-    """Each value becomes `function(key, value, at)`; `at`: the timestamp of an element, the end of its block behind a marker."""
+    """Each value becomes `function(key, value, at)`; `at`: the timestamp of an element, or after a marker the end of its block."""
 
     function: Function
     gives: Any = None
@@ -141,7 +141,7 @@ class Each(Step):
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Step):
-    """Each record gets a field `into` with what the table has for its field `key`."""
+    """Each record gets a field `into` with the table's entry for its field `key`."""
 
     table: Table | Mapping[Any, Any]
     key: Any
@@ -171,7 +171,7 @@ class Project(Step):
 class KeyBy(Step):
     """Gives items a key: a function of (key, value), or the names of fields.
 
-    A single text is a constant key where values are not records.
+    A single text is a constant key if values are not records.
     """
 
     by: Function | tuple[Any, ...]
@@ -193,7 +193,8 @@ class Pairs(Step):
 class Sort(Step):
     """Puts the items of a key in a block in order of a field or of a function of (key, value).
 
-    `ties`: "arrival" keeps the order that an ordered edge has; "value" takes the codec bytes of the value. None: what the edge allows.
+    `ties`: "arrival" keeps the order that an ordered edge has; "value" takes the codec bytes of the value. None: the first of these that
+    the edge allows.
     """
 
     by: Any
@@ -256,7 +257,7 @@ class Merge(Step):
 
 @dataclass(frozen=True, slots=True)
 class Apply(Step):
-    """A template of the user's. `keeps`: it emits nothing that is older than its block, in the order it got."""
+    """A template of the user's. `keeps`: it emits nothing that is older than its block, in the order of its input."""
 
     template: Stateless | KeyedOrdered | KeyedUnordered
     keeps: bool = False
@@ -285,7 +286,7 @@ class Into(Step):
 
 @dataclass(frozen=True, slots=True)
 class Wrong(Step):
-    """A call that is no step, with its mistake: so the others of the flow are found, too. `label`: what the user wrote."""
+    """A call that is not a step, with its mistake: so the flow's other mistakes are also found. `label`: the user's words."""
 
     called: str
     problem: str

@@ -1,6 +1,6 @@
 """The three templates of operators (data-trace types, Table 3): `Stateless`, `KeyedOrdered`, `KeyedUnordered`.
 
-Users write a subclass and give it to `apply`. Each is right by its form: what it may see of the order is what its input's type promises.
+Users write a subclass and pass it to `apply`. Each is right by its form: it can see no more of the order than its input's type promises.
 
 >>> class Doubled(Stateless):
 ...     def on_item(self, key, value, emit): emit(key, 2 * value)
@@ -26,8 +26,8 @@ EmitValue = Callable[[Any], None]
 class Template:
     """The base of the templates.
 
-    `gives`: the type of the emitted values, where it is known. `changes_values`: it changes the values it gets in place, so no
-    other step may get them too. `takes_key`, `takes_value`: the types of its input, where they are known.
+    `gives`: the type of the emitted values, if known. `changes_values`: it changes its values in place, so no other step may get them.
+    `takes_key`, `takes_value`: the types of its input, if known.
     """
 
     gives: ClassVar[Any] = Any
@@ -97,7 +97,7 @@ class KeyedUnordered(Template):
 
 
 def overrides(template: Template, method: str) -> bool:
-    """Return whether a template gives an optional method."""
+    """Return whether a template has an optional method."""
     bases = (Stateless, KeyedOrdered, KeyedUnordered)
     base = next(cls for cls in bases if isinstance(template, cls))
     return getattr(type(template), method) is not getattr(base, method)
@@ -121,7 +121,7 @@ class FoldOfBlocks(KeyedOrdered):
         self.keeps_state = keeps_state
 
     def initial_state(self) -> Any:
-        """Return the start, and that there were no items."""
+        """Return the start, and False: there were no items."""
         return deepcopy(self.start), False
 
     def on_item(self, state: Any, key: Any, value: Any, emit: EmitValue) -> Any:  # noqa: ARG002 - the contract
@@ -129,7 +129,7 @@ class FoldOfBlocks(KeyedOrdered):
         return self.function(state[0], value), True
 
     def on_marker(self, state: Any, key: Any, at: int | None, emit: EmitValue) -> Any:  # noqa: ARG002 - the contract
-        """Emit what a block with items comes to."""
+        """Emit the state of a block with items."""
         folded, has_items = state
         if has_items:
             emit(deepcopy(folded))
@@ -160,7 +160,7 @@ class FoldOfCounts(KeyedOrdered):
         return number + 1, windows
 
     def on_end(self, state: Any, key: Any, emit: EmitValue) -> None:  # noqa: ARG002 - the contract
-        """Emit the windows that the end of the input cuts short, if they are asked for."""
+        """Emit the windows that the end of the input cuts short, if the user wants them."""
         if self.over.partial == "emit":
             for _, folded in state[1]:
                 emit(folded)
@@ -169,7 +169,7 @@ class FoldOfCounts(KeyedOrdered):
 def fold_template(
     function: Callable[[Any, Any], Any], start: Any, over: CountWindow | str | None
 ) -> KeyedOrdered:
-    """Return the template that a `fold` is."""
+    """Return the template of a `fold`."""
     if isinstance(over, CountWindow):
         return FoldOfCounts(function, start, over)
     return FoldOfBlocks(function, start, keeps_state=over == "history")

@@ -28,10 +28,10 @@ OUT = -1
 """The target of outputs, in place of a node."""
 
 To = Callable[[int, int, Any, Any], None]
-"""Takes the number of a node that keeps something, or OUT, the input of it that is meant, a key and a value."""
+"""Takes the number of a node that keeps something, or OUT, one of its inputs, a key and a value."""
 
 Push = Callable[[To, Any, Any, Any], None]
-"""Takes where items go, and the key, the value and the time of an item: all steps behind an edge as one function."""
+"""Takes the target of items, and the key, the value and the time of an item: all steps after an edge as one function."""
 
 
 class Wiring:
@@ -84,7 +84,7 @@ class Wiring:
         return found
 
     def ways_out(self, number: int) -> int:
-        """Return how many ways lead from a node to the outputs through steps without state; 2 stands for more."""
+        """Return the number of paths from a node to the outputs through steps without state; 2 means two or more."""
         found, open_nodes = 0, [number]
         while open_nodes and found <= 1:
             for reader, _ in self.readers[open_nodes.pop()]:
@@ -93,11 +93,11 @@ class Wiring:
         return found
 
     def run(self, number: int, key: Any, value: Any, at: int | None, to: To) -> None:
-        """Take an item that a node gives to all who read it, through steps without state."""
+        """Take an item of a node to all its readers, through steps without state."""
         self.push(number)(to, key, value, at)
 
     def push(self, number: int) -> Push:
-        """Return the steps behind a node, up to what keeps something, as one function."""
+        """Return the steps after a node, up to nodes that keep something, as one function."""
         if number not in self._push:
             after = [self.reader(reader, port) for reader, port in self.readers[number]]
             self._push[number] = after[0] if len(after) == 1 else _to_all(after)
@@ -108,7 +108,7 @@ class Wiring:
         return self._is_stateless[number]
 
     def reader(self, reader: int, port: int) -> Push:
-        """Return one reader of an edge and the steps behind it as one function."""
+        """Return one reader of an edge and the steps after it as one function."""
         if reader == OUT or not self._is_stateless[reader]:
             return lambda to, key, value, at: to(reader, port, key, value)  # noqa: ARG005 - as all of them
         step = _step(self.graph.nodes[reader].step, self.push(reader))
@@ -125,7 +125,7 @@ class Wiring:
     def explained(
         self, error: BaseException, number: int, key: Any, at: Any, block: int | None = None
     ) -> BaseException:
-        """Return the error to raise for one that a step has met with a key at a time, which says where it was met."""
+        """Return the error to raise for an exception of a step, with the step, the key and the time."""
         node, clock = self.graph.nodes[number], self.graph.clock
         if isinstance(error, TooLargeError):
             of_time = clock.block_of(at) if isinstance(clock, Every) else 0
@@ -137,7 +137,7 @@ class Wiring:
         return error
 
     def explain(self, error: BaseException, number: int, key: Any, at: Any) -> None:
-        """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
+        """Add the step and the function, the key and the time to an error of the user's code, once."""
         node = self.graph.nodes[number]
         name_step(error, node.title, node.place, key, at)
 
@@ -159,7 +159,7 @@ def _to_all(after: list[Push]) -> Push:
 
 
 def _step(step: steps.Step, after: Push) -> Push:  # noqa: PLR0911 - one return a step
-    """Return a step without state and all that is behind it as one function."""
+    """Return a step without state and all later steps as one function."""
     match step:
         case steps.Map(function):
             return lambda to, key, value, at: after(to, key, function(key, value), at)
@@ -177,7 +177,7 @@ def _step(step: steps.Step, after: Push) -> Push:  # noqa: PLR0911 - one return 
 
 
 def _selecting(step: Any, after: Push) -> Push:
-    """Return a step that gives any number of items, or looks at fields, and all that is behind it as one function."""
+    """Return a step that gives any number of items, or reads fields, and all later steps as one function."""
 
     def flat_map(to: To, key: Any, value: Any, at: Any) -> None:
         for made in step.function(key, value):

@@ -1,4 +1,4 @@
-"""Observing runs: what their directories tell of them, live, finished, failed or killed.
+"""Observing runs by their directories, whether they are live, finished, failed or killed.
 
 - `figures_of_runs`: the figures of a run, over time.
 """

@@ -1,4 +1,4 @@
-"""Reading the figures of a run, live or finished: all of them so far, the newest, or one after the other as they come.
+"""Reading the figures of a run, live or finished: all so far, the newest, or one after the other as they come.
 
 >>> import tempfile
 >>> from dgs.workers.observing.figure_lines import FiguresFile
@@ -49,7 +49,7 @@ class NoFiguresError(InvalidError):
 def history(run_dir: Path, *, since: float = 0.0, most: int | None = None) -> list[RunFigures]:
     """Return the figures of a run so far, the oldest first; none if it has left none. A torn last line is left out.
 
-    `since`: seconds since 1970. `most`: so many at most, spread evenly, with the newest. Raises OtherFiguresError.
+    `since`: seconds since 1970. `most`: the largest number of figures, spread evenly, with the newest. Raises OtherFiguresError.
     """
     found: list[RunFigures] = []
     for path in files_of(run_dir):
@@ -74,14 +74,14 @@ def newest(run_dir: Path) -> RunFigures:
 def follow(
     run_dir: Path, *, is_alive: Callable[[], bool] = lambda: True, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[RunFigures | None]:
-    """Yield the newest figures of a run and then all that come, until it is over or not alive. None: nothing new since the last look.
+    """Yield the newest figures of a run and then all later ones, until it is over or not alive. None: nothing new since the last look.
 
     `is_alive`: whether a process still runs it. Raises OtherFiguresError.
     """
     figures: RunFigures | None = None
     with closing(Tail(run_dir)) as tail:
         while figures is None or not figures.is_over:
-            lives = is_alive()  # first, so that nothing is missed that the process wrote before its end
+            lives = is_alive()  # asked first, so that nothing is missed that the process wrote before its end
             news = tail.read()
             figures = news[-1] if news else figures
             yield from news
@@ -93,7 +93,7 @@ def follow(
 
 
 class Tail:
-    """The end of a run's figures, which grows: each `read` returns what is new. The first one returns the newest figures only."""
+    """The growing end of a run's figures: each `read` returns the new ones. The first one returns the newest figures only."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / CURRENT
@@ -116,7 +116,7 @@ class Tail:
             self._file = None
 
     def _was_replaced(self) -> bool:
-        """Whether the file at the path is not the one that is open."""
+        """Return whether the file at the path is no longer the open one."""
         if self._file is None:
             return True
         try:

@@ -36,7 +36,7 @@ class Combined:
         operator = self.operator
         place, value = value if self.has_places else ((), value)
         if operator.fold is None:
-            value = owned(value)  # others have it, too, and `join` may change it
+            value = owned(value)  # other steps have the value, too, and `join` may change it
             joined = operator.join(state[1], value) if state else value
         else:
             values = value if operator.binary else (value,)
@@ -76,7 +76,7 @@ class Windows(KeyedOrdered):
         return count + 1, [one for one in windows if len(one[1]) < self.over.size]
 
     def on_end(self, state: Any, key: Any, emit: EmitValue) -> None:  # noqa: ARG002 - the contract
-        """Emit the windows that the end cuts short, if they are asked for."""
+        """Emit the windows that the end cuts short, if the user wants them."""
         for one in state[1] if self.over.partial == "emit" else ():
             emit(one)
 

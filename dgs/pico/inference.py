@@ -1,6 +1,6 @@
 """The types of pipelines (PiCo, section 3) with the corrections P1 to P4, and all mistakes of a pipeline in one pass.
 
-A whole pipeline has one structure: bag, list or stream. Data types meet where functions are annotated.
+A whole pipeline has one structure: bag, list or stream. Types of elements are compared as far as functions are annotated.
 
 >>> from dgs.pico.operators import from_lines, map
 >>> def doubled(number: int) -> int: return 2 * number
@@ -32,7 +32,7 @@ from dgs.pico.syntax import Merge, New, Pair, Term, To, drawn, ends_of, inputs_o
 
 
 class Data(NamedTuple):
-    """The output of a term: the type of its elements, and the source that says their structure."""
+    """The output of a term: the type of its elements, and the source that decides their structure."""
 
     value: Any
     source: New | None = None
@@ -40,7 +40,7 @@ class Data(NamedTuple):
 
 @dataclass(slots=True)
 class Checker:
-    """The pass over a tree. `takes`, `gives`: the types of the elements of its input and output; None: it has none."""
+    """The pass over a tree. `takes`, `gives`: the types of the elements of its input and output, None if it has none."""
 
     name: str
     root: Term
@@ -136,7 +136,7 @@ class Checker:
         return None if isinstance(operator, Sink) else Data(Any, given.source)
 
     def _elementwise(self, term: New, operator: Elementwise, value: Any) -> Any:
-        """Return the type of the elements that an operator on single ones gives."""
+        """Return the type of the elements that an operator on single elements gives."""
         sign = self._function(term, operator.function, (value,), may_yield=operator.form == "flat_map")
         self._check_given_type(term, operator.gives)
         if operator.form == "filter":

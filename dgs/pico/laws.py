@@ -1,4 +1,4 @@
-"""The laws that operators promise, tried on values.
+"""The laws of operators, tried on values.
 
 >>> from dgs.pico.operators import fold_reduce, reduce
 >>> start_mistake(fold_reduce(lambda s, x: s + x, 1, lambda a, b: a + b))
@@ -20,7 +20,7 @@ from dgs.pico.operators import Combine
 
 
 def start_mistake(operator: Combine) -> str | None:
-    """Return how the start of a fold changes what it is joined with; None if it does not when joined with itself."""
+    """Return how the start of a fold changes a state that it is joined with, tried with the start itself; None if it does not."""
     start = operator.start
     try:
         joined = operator.join(deepcopy(start), deepcopy(start))

@@ -1,7 +1,7 @@
 """The lowering: from a checked pipeline to a flow.
 
-In a list every value travels with its place, `(place, value)`, so that order can be restored by a sort wherever a step has lost it.
-In a stream it cannot: an operator that needs the order of what an earlier one has mixed is refused. A bag has no order.
+In a list every value travels with its place, `(place, value)`, so that a sort can restore an order that a step has lost. In a stream that
+is impossible: an operator is refused if it needs an order that an earlier one has lost. A bag has no order.
 
 | operator | steps of the flow |
 |---|---|
@@ -64,7 +64,7 @@ class PicoFlow(Flow):
 
     @cached_property
     def checked(self) -> Checked:
-        """The graph with the types of its edges. Raises FlowError for what no flow can do yet."""
+        """The graph with the types of its edges. Raises FlowError for a pipeline that no flow can do yet."""
         builder = _Builder(self.name, self.clock)
         result = _Lowering(self, builder).result()
         found = checked(builder.finished(result))
@@ -84,7 +84,7 @@ class _Builder(Builder):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """An edge with what its order comes from: SOURCES, the function whose keys it is ordered by, or None."""
+    """An edge with the origin of its order: SOURCES, the function whose keys it is ordered by, or None."""
 
     edge: Edge
     order: Any = SOURCES
@@ -127,7 +127,7 @@ class _Lowering:
         return edge.map(lambda _, value: value[1])
 
     def _values(self, term: Term, given: Values | None) -> Values | None:
-        """Return what a term gives; None: no output."""
+        """Return the output of a term, None if it has none."""
         match term:
             case To(first, branches):
                 found = self._values(first, given)
@@ -229,7 +229,7 @@ class _Lowering:
         return Values(edge, operator.by or ONE_KEY)
 
     def _keyed(self, term: Term, operator: Combine, given: Values) -> Edge:
-        """Return the values by key, and the values of a key in order. Raises FlowError where the flow cannot know the order."""
+        """Return the values by key, and the values of a key in order. Raises FlowError if the flow cannot know the order."""
         key = self._key(operator)
         if given.order is SOURCES:
             return given.edge.key_by(key)

@@ -1,6 +1,6 @@
 """The operators of pipelines as plain data (PiCo, section 2.2).
 
-Functions take values, and what `by=` gives is the key of a value. `p` splits a collection by key, `w` into windows, `w_p` first by key
+Functions take values, and the function `by=` returns the key of a value. `p` splits a collection by key, `w` into windows, `w_p` first by key
 and then into windows. Operators on single elements do not depend on how a collection is split, so that `p(map(f), by=b)` is `map(f)`.
 
 >>> low = w_p(reduce(min), by=first, over=window(10, 5, "count"))
@@ -24,7 +24,7 @@ Structure = Literal["bag", "list", "stream"]
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """The base of the operators. `takes`, `offers`: how many collections it has as input and as output."""
+    """The base of the operators. `takes`, `offers`: the number of collections that it has as input and as output."""
 
     takes: ClassVar[int] = 1
     offers: ClassVar[int] = 1
@@ -87,9 +87,9 @@ class Elementwise(Operator):
 class Combine(Operator):
     """Makes one value of a collection, of each of its groups (`by`) or of each of its windows (`over`).
 
-    `reduce(join)` joins elements. With `fold`, elements are folded into `start`, and `join` joins what parts of a collection come to.
-    Laws: `join` is associative, and commutative unless `commutative` is False; `join(start, s) == s`; how a collection is cut into
-    parts does not show.
+    `reduce(join)` joins elements. With `fold`, elements are folded into `start`, and `join` joins the states of parts of a collection.
+    Laws: `join` is associative, and commutative unless `commutative` is False; `join(start, s) == s`; the result does not depend on how a
+    collection is cut into parts.
     """
 
     join: Function
@@ -112,7 +112,7 @@ class Combine(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Operator):
-    """A value that is no operator, in the place of one."""
+    """A value in place of an operator, which it is not."""
 
     given: Any
 
@@ -137,14 +137,14 @@ class UnknownWindow:
 
 
 class NothingGiven:
-    """None in the place of something that an operator may lack, which the checker reports."""
+    """None in place of an optional argument, which the checker reports."""
 
     def __repr__(self) -> str:
         return "None"
 
 
 def _given(value: Any) -> Any:
-    """Return what is given, and for None what is no function and no window."""
+    """Return the argument; for None, a value that is neither a function nor a window."""
     return NothingGiven() if value is None else value
 
 
@@ -253,7 +253,7 @@ def window(
 ) -> Window:
     """Return windows of `size` values, one every `slide` values; or of time, with lengths as numbers or texts such as "10s".
 
-    `partial`: what becomes of the windows by count that the end of the input cuts short.
+    `partial`: whether windows by count that the end of the input cuts short are emitted or dropped.
     """
     if unit == "time" and fits(partial, Partial):
         return TimeWindow(size, slide, allow_gaps)

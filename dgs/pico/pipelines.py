@@ -35,7 +35,7 @@ Streams = Mapping[str, Iterable[tuple[int, Any]]]
 
 
 UNNAMED = "pipeline"
-"""The name of a pipeline that has got none."""
+"""The name of a pipeline without a name."""
 
 
 class Pipeline:
@@ -47,7 +47,7 @@ class Pipeline:
         self.name = name
 
     def __repr__(self) -> str:
-        """Return the pipeline as mistakes show it.
+        """Return the pipeline in the form that mistakes show.
 
         >>> from dgs.pico import flat_map, from_stream, new
         >>> new(from_stream("lines")) | new(flat_map(str.split))
@@ -56,11 +56,11 @@ class Pipeline:
         return drawn(self.term, {})[0]
 
     def __or__(self, other: Pipeline) -> Pipeline:
-        """Give what this pipeline makes to another one."""
+        """Pass the output of this pipeline to another one."""
         return Pipeline(To(self.term, (_term(other),), place=user_place()))
 
     def __add__(self, other: Pipeline) -> Pipeline:
-        """Put what two pipelines make together, ordered collections by time, and by source where times are equal."""
+        """Put the outputs of two pipelines together: ordered collections by time, and at equal times by source."""
         return Pipeline(Merge(self.term, _term(other), place=user_place()))
 
     def named(self, name: str) -> Pipeline:
@@ -75,7 +75,7 @@ class Pipeline:
         return found
 
     def types(self) -> str:
-        """Return what the pipeline takes and gives, and which structures it fits. Raises FlowError."""
+        """Return the types of the pipeline's input and output, and the structures that it fits. Raises FlowError."""
         found = self.check()
         takes, gives = (
             f"({shown_type(one)})s" if one is not None else "()" for one in (found.takes, found.gives)
@@ -84,7 +84,7 @@ class Pipeline:
 
     def denote(self, streams: Streams | None = None) -> list[Any]:
         """Return the values that the pipeline gives or writes, by the equations of the paper. Raises FlowError, UserCodeError."""
-        from dgs.model.user_code import calling  # here, because it loads NumPy
+        from dgs.model.user_code import calling  # imported here, because it loads NumPy
 
         self._check_top_level()
         inputs = self._inputs(streams)
@@ -104,7 +104,7 @@ class Pipeline:
     def run(
         self, *, streams: Streams | None = None, runtime: str | Mapping[str, Any] = "local", **options: Any
     ) -> Any:
-        """Run the pipeline, and write what it gives to its sinks; return the `dgs.Run`, whose outputs are all values.
+        """Run the pipeline, and write its values to its sinks; return the `dgs.Run`, whose outputs are all values.
 
         `options`: those of `dgs.run`. Raises any DgsError.
         """
@@ -146,18 +146,18 @@ def new(operator: Operator) -> Pipeline:
 
 
 def to(pipeline: Pipeline, *branches: Pipeline) -> Pipeline:
-    """Give what a pipeline makes to each of several, and put together what they make."""
+    """Pass the output of a pipeline to each of several, and put their outputs together."""
     return Pipeline(To(_term(pipeline), tuple(_term(one) for one in branches), place=user_place()))
 
 
 def pair(left: Pipeline, right: Pipeline, operator: Operator) -> Pipeline:
-    """Apply an operator of two collections to what two pipelines make."""
+    """Apply an operator of two collections to the outputs of two pipelines."""
     known = operator if isinstance(operator, Operator) else Unknown(operator)
     return Pipeline(Pair(_term(left), _term(right), known, place=user_place()))
 
 
 def merge(left: Pipeline, right: Pipeline) -> Pipeline:
-    """Put what two pipelines make together: `left + right`."""
+    """Put the outputs of two pipelines together: `left + right`."""
     return Pipeline(Merge(_term(left), _term(right), place=user_place()))
 
 

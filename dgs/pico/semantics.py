@@ -1,8 +1,8 @@
 """The reference semantics of pipelines: the paper's equations (8) to (11) over whole collections, in plain Python; the oracle of the lowering.
 
 A collection is a list of items in order; in a bag the order means nothing. An item has a place and a value. A place begins with a time,
-which an element has from its source. What is combined has the place of the last element folded in (P2), so that it stays ordered.
-Values may come to have equal places, behind `pair` or where a source is merged with itself: they are in order of their codec bytes.
+which an element gets from its source. A combined value has the place of the last element folded in (P2), so the collection stays ordered.
+Values may have equal places, after `pair` or if a source is merged with itself: these are in order of their codec bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Meaning:
         self.outputs = [item.value for item in _ordered(self.of(root, []) or [])]
 
     def of(self, term: Term, given: Collection) -> Collection | None:  # noqa: PLR0911 - one return a term
-        """Return the output of a term for an input; None: no output."""
+        """Return the output of a term for an input, None if it has none."""
         match term:
             case New(Source(name)):
                 return self.elements[name]
@@ -109,7 +109,7 @@ class Meaning:
     def _windows(
         self, operator: Combine, items: Collection
     ) -> Iterator[tuple[int, tuple[Any, ...], Collection]]:
-        """Yield number, place and items of each window; none is empty (P6). Without `over`: those of the source, or one."""
+        """Yield number, place and items of each window; none is empty (P6). Without `over`: the windows of the source, or a single one."""
         over = operator.over or self.window
         if over is None:
             yield 0, items[-1].place, items
@@ -126,7 +126,7 @@ class Meaning:
                     yield end, (end - 1, *part[-1].place), part
 
     def _horizon(self, root: Term) -> int:
-        """Return the end of the last window by time: the least multiple of every slide that is behind all elements."""
+        """Return the end of the last window by time: the least multiple of every slide that is after all elements."""
         windows = [self.window, *(operator.over for _, operator in combines_of(root))]
         slides = [_lengths(one)[1] for one in windows if isinstance(one, TimeWindow)]
         last = max((items[-1].place[0] for items in self.elements.values() if items), default=-1)
@@ -168,7 +168,7 @@ def _elementwise(operator: Elementwise, given: Collection) -> Collection:
 
 def _folded(operator: Combine, values: list[Any]) -> Any:
     if operator.fold is None:
-        return reduce(operator.join, deepcopy(values))  # which may change them
+        return reduce(operator.join, deepcopy(values))  # the function may change them
     state = deepcopy(operator.start)
     for value in values:
         state = operator.fold(state, *value) if operator.binary else operator.fold(state, value)

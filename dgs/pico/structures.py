@@ -1,7 +1,7 @@
-"""Structures and windows: which collections an operator fits (PiCo, Figures 2 and 3), and what is wrong where it fits none.
+"""Structures and windows: which collections an operator fits (PiCo, Figures 2 and 3), and what is wrong if it fits none.
 
-Operators on whole collections need a bounded one, a bag or a list, or a stream whose source has a window (P1). Windows need an
-ordered one, a list or a stream.
+Operators on whole collections need a bounded collection (a bag or a list), or a stream whose source has a window (P1). Windows need an
+ordered collection: a list or a stream.
 
 >>> from dgs.pico.operators import from_stream, reduce, w, window
 >>> structures(New(w(reduce(min), over=window(10, 5))))
@@ -25,7 +25,7 @@ WINDOWED = "stream with a window at its source"
 
 
 class Wrong(NamedTuple):
-    """A mistake of an operator. `carets`: the texts under several operators, where they fit only apart."""
+    """A mistake of an operator. `carets`: the texts under several operators that do not fit together."""
 
     code: str
     problem: str
@@ -36,7 +36,7 @@ class Wrong(NamedTuple):
 
 
 def structures(root: Term) -> list[str]:
-    """Return the structures that a pipeline without mistakes fits, a stream whose source has a window apart from one without."""
+    """Return the structures that a pipeline without mistakes fits. A stream whose source has a window counts separately."""
     combines = [operator for _, operator in combines_of(root)]
     found = ["bag", "list", "stream", WINDOWED]
     if any(one.over is not None or not one.commutative for one in combines):
@@ -48,7 +48,7 @@ def structures(root: Term) -> list[str]:
 
 
 def shown_structure(source: Source) -> str:
-    """Return the structure of a source, for people."""
+    """Return the structure of a source, as text."""
     return WINDOWED if source.window is not None and source.structure == "stream" else source.structure
 
 
@@ -114,7 +114,7 @@ def of_combine(root: Term, term: Term, operator: Combine, at: New) -> Wrong | No
 
 
 def _of_unbounded(root: Term, term: Term, operator: Combine) -> Wrong:
-    """Return the mistake of an operator on a whole stream. Beside windows, which a bag has not, no structure fits."""
+    """Return the mistake of an operator on a whole stream. If the pipeline has windows, which bags do not allow, no structure fits."""
     mended = f"w({operator.label}, over=tumbling(10))"
     if operator.by is not None:
         inner, by = operator.label[len("p(") : -1], getattr(operator.by, "__name__", "...")
@@ -133,7 +133,7 @@ def _of_unbounded(root: Term, term: Term, operator: Combine) -> Wrong:
 
 
 def _of_windows_of_windows(over: Window, outer: TimeWindow) -> Wrong | None:
-    """Return the mistake of windows that are not made of those of the source, None if they are."""
+    """Return the mistake of windows that do not consist of windows of the source, None if they do."""
     unit = ticks_of(outer.size) or 1
     if isinstance(over, TimeWindow) and not any(
         (ticks_of(part) or 0) % unit for part in (over.size, over.slide)
@@ -145,7 +145,7 @@ def _of_windows_of_windows(over: Window, outer: TimeWindow) -> Wrong | None:
 
 
 def _length(over: Window, part: Any) -> int | None:
-    """Return a length of a window as a number; None if it is none."""
+    """Return a length of a window as a number, None if it is not a length."""
     is_whole = isinstance(part, int) and not isinstance(part, bool)
     return ticks_of(part) if isinstance(over, TimeWindow) else part if is_whole else None
 

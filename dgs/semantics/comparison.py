@@ -27,7 +27,7 @@ from dgs import codec
 from dgs.model.user_code import shown
 
 SHOWN = 5
-"""Most differences of each kind that are shown."""
+"""The most differences of each kind to show."""
 
 Numbered = tuple[tuple[float, ...], Any]
 """The numbers of a value, and the value."""
@@ -59,10 +59,11 @@ class Comparison:
 
 
 def compare(expected: Iterable[Any], got: Iterable[Any], *, tolerance: float | None = None) -> Comparison:
-    """Compare two multisets of values. Raises CodecError for values the codec does not carry."""
+    """Compare two multisets of values. Raises CodecError for values that the codec cannot encode."""
     wanted, found = list(expected), list(got)
     lacking, surplus = _difference(wanted, found)
-    if lacking or surplus:  # rare: a search of every value for NumPy scalars takes longer than the comparison
+    # only now, since searching every value for NumPy scalars takes longer than the comparison
+    if lacking or surplus:
         lacking, surplus = _difference(lacking, surplus, plain)
     if tolerance is not None and lacking and surplus:
         # Equal values are not always the best pairs: 1.0 and 1.1 match 1.1 and 1.2 if 0.1 is allowed.
@@ -76,7 +77,7 @@ def compare(expected: Iterable[Any], got: Iterable[Any], *, tolerance: float | N
 def _difference(
     wanted: list[Any], found: list[Any], form: Callable[[Any], Any] | None = None
 ) -> tuple[list[Any], list[Any]]:
-    """Return the values that only one of two multisets holds, compared by `form(value)` (None: by the value)."""
+    """Return the values that only one of two multisets has, compared by `form(value)` (None: by the value)."""
     values: dict[bytes, list[Any]] = {}
     for value in wanted:
         values.setdefault(codec.encode(form(value) if form else value), []).append(value)

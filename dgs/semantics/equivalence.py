@@ -39,7 +39,7 @@ Item = Output | tuple[Tag | Event | str, Any]
 Side = Literal["a", "b"]
 
 SHOWN = 5
-"""Most other outputs without counterpart that are shown."""
+"""The most other outputs without counterpart to show."""
 
 PAIRS = 2**16
 """Pairs of tags whose dependence is cached."""

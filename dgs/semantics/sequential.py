@@ -49,11 +49,11 @@ from dgs.model.user_code import States, UserCode, user_error
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 
 UNSET: Any = object()
-"""Stands for a state that is not given: the program's initial state."""
+"""In place of a state that is not given: the program's initial state."""
 
 FEWEST, BYTES_PER_EVENT = 16, 64
-"""With `on_error="skip"` the state is saved every `max(FEWEST, size in bytes // BYTES_PER_EVENT)` events: then saving takes no
-longer than folding, and neither does going back."""
+"""With `on_error="skip"` the state is saved every `max(FEWEST, size in bytes // BYTES_PER_EVENT)` events, so that neither saving nor
+going back takes longer than folding."""
 
 
 class Output(NamedTuple):
@@ -85,8 +85,8 @@ def run(
     """Run a program sequentially over its streams, from `state` (which it then owns) or from its initial state.
 
     With `on_error="skip"` an event whose `update` raises is left out with all its outputs, but counts as an event.
-    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps decrease, StateNotSavedError if
-    events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
+    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps decrease, StateNotSavedError if events are
+    to be skipped and the codec cannot encode a state, UsageError if a stream does not consist of batches.
     """
     program = program.when_skipping() if on_error == "skip" else program
     state_type, states = program.states()[0], States(program)
@@ -177,7 +177,7 @@ def _in_order(stream: Iterable[EventBatch]) -> Iterator[tuple[OrderKey, Event]]:
 
 
 def _checked(batch: EventBatch, last: int) -> int:
-    """Return the batch's last timestamp. Raises OutOfOrderError if a timestamp decreases, UsageError if it is no batch."""
+    """Return the batch's last timestamp. Raises OutOfOrderError if a timestamp decreases, UsageError if it is not a batch."""
     if not isinstance(batch, EventBatch):
         message = (
             f"streams for the sequential program are batches, `EventBatch.of(...)`, not {type(batch).__name__}; events from Python "
@@ -206,7 +206,7 @@ def without_batches(program: Program) -> Program:
         return tuple(replace(state, update_batch=None) for state in kind.states(self))
 
     names: dict[str, Any] = {name: getattr(Program, name) for name in VECTORISED}
-    if kind.states is not Program.states:  # a program with states of its own does not accumulate
+    if kind.states is not Program.states:  # a program with its own `states` does not accumulate
         names["states"] = states
     slower = copy.copy(program)
     slower.__class__ = type(kind.__name__, (kind,), {**names, "__module__": kind.__module__})

@@ -32,7 +32,7 @@ from dgs.model.program import Program, State, StateType
 
 
 class StateNotSavedError(RunError):
-    """A state holds values that the codec does not carry, so `on_error: skip` cannot go back to it."""
+    """A state has values that the codec cannot encode, so `on_error: skip` cannot go back to it."""
 
     code = "DGS512"
     template = "`on_error: skip` needs a copy of every state of program {program}, and this one cannot be copied{where}: {problem}"
@@ -43,8 +43,8 @@ class StateNotSavedError(RunError):
 class UnreadableRow:
     """A row that could not be read. It is the payload of a placeholder event, so that every runtime skips it once.
 
-    `number`: the line of a text file, or the row of another file, from 1; None without a file. `function`: what could not read it, or
-    the "front" that raised at it.
+    `number`: the line of a text file, or the row of another file, from 1; None without a file. `function`: the function that could not read
+    it, or "front".
     """
 
     row: Any
@@ -62,8 +62,7 @@ class UnreadableRowError(Exception):
 class DeadLetter:
     """A skipped event and the reason: `error` is the error that `function` raised at `worker` ("" without workers).
 
-    `stream`: the declared stream; `seq`: the event's number in it. `row`: the number of its row, another one if a front makes the
-    events of rows.
+    `stream`: the declared stream; `seq`: the event's number in it. `row`: the number of its row, which differs from `seq` after a front.
     """
 
     stream: str
@@ -107,13 +106,13 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An output that stands for a part of an event's work that was left out, because the user's code raised: its dead letter."""
+    """An output in place of a part of an event's work that was left out because the user's code raised: its dead letter."""
 
     letter: DeadLetter
 
 
 def letter_in(output: Any) -> DeadLetter | None:
-    """Return the letter that an output stands for, None if it is an output. A letter has a stamp of its own."""
+    """Return the letter in an output, None for a usual output. A letter has a stamp of its own."""
     value = output.values[0] if type(output) is Stamped else output
     return value.letter if type(value) is LeftOut else None
 

@@ -1,4 +1,4 @@
-"""Tests of programs as the runtime is tested, in one line of pytest: random plans, crashes, failing disks and networks.
+"""Tests of programs in one line of pytest, like those of the runtime: random plans, crashes, failing disks and networks.
 
 `check_source` (`source_laws`), `check_sink` (`sink_laws`) and `check_store` (`store_laws`) test your own connectors, also with a
 crash at every line of a commit. A broken law raises `LawBroken` (`broken_law`).
@@ -57,9 +57,10 @@ def simulate(
 ) -> Campaign:
     """Run a program or a flow under random plans, delivery orders and faults; compare every run with the sequential program.
 
-    `streams`: as for `dgs.run`. `seeds`: their number, or the seeds. `faults`: kinds separated by commas (crash, disk, network,
-    user, odd, slow, bounds, exit, sinks, live, clock), `all` or `none`. `tolerance`: the allowed difference of floats. Returns a tally. Raises SimulationFailed, an
-    AssertionError with the seed, the smallest failing input found and the end of the story; UsageError for unknown faults.
+    `streams`: as for `dgs.run`. `seeds`: their number, or the seeds. `faults`: kinds separated by commas (crash, disk, network, user,
+    odd, slow, bounds, exit, sinks, live, clock), `all` or `none`. `tolerance`: the allowed difference of floats. Returns a tally. Raises
+    SimulationFailed, an AssertionError with the seed, the smallest failing input found and the end of the story; UsageError for unknown
+    faults.
     """
     from dgs.workers.simulated.campaign import simulate_seeds
     from dgs.workers.simulated.faults import fault_kinds

@@ -26,7 +26,7 @@ class LawBroken(AssertionError):  # noqa: N818 - a finding of a test, as Outputs
 
 
 MOST_LINES = 400
-"""Crashes are tried at up to this many lines of one call."""
+"""The most lines of one call at which a crash is tried."""
 
 
 class Crashed(Interruption):
@@ -34,10 +34,10 @@ class Crashed(Interruption):
 
 
 def crashes_at(number: int, owner: object, call: Callable[[], Any]) -> bool:
-    """Call a function, and end it at its line `number` (from 1) in the file of the owner's class; return whether it got there.
+    """Call a function, and end it at its line `number` (from 1) in the file of the owner's class; return whether that line was reached.
 
-    That is as if its process had died there, but its `with` and `finally` blocks still run, as a database cleans up after a process that
-    is gone.
+    It is as if the process had died there, but `with` and `finally` blocks still run, as a database cleans up after a dead
+    process.
 
     >>> crashes_at(2, print, lambda: None)
     False
@@ -66,5 +66,5 @@ def crashes_at(number: int, owner: object, call: Callable[[], Any]) -> bool:
         finally:
             sys.settrace(before)
         if has_crashed:
-            gc.collect(1)  # what the call has made is young
+            gc.collect(1)  # objects that the call has made are young
     return has_crashed

@@ -42,7 +42,7 @@ def check_sink(
     """Check the laws of a sink. Raises LawBroken, and UserCodeError if the sink itself raises.
 
     `make` returns a new object each time, as every process makes its own; the sink is empty at first. `read` returns the visible
-    values. `value` returns the output for a number; values must differ. `ordered`: False if `read` has no order.
+    values. `value` returns the output for a number; outputs must differ. `ordered`: False if `read` has no order.
     """
     laws = _SinkLaws(make, read, value=value, ordered=ordered)
     if laws.publishes:

@@ -33,7 +33,7 @@ from dgs.workers.sources.readers.custom_rows import POLL
 from dgs.workers.sources.shaping.times import Clock
 
 MOST_POSITIONS = 24
-"""A source is read again from up to this many positions."""
+"""The most positions from which a source is read again."""
 
 
 class Row(NamedTuple):
@@ -95,7 +95,7 @@ class _SourceLaws:
         return found
 
     def _pieces(self, source: ConnectedSource, after: bytes | None = None) -> Iterator[tuple[Any, bytes]]:
-        """Yield the pieces of a source; of a live one, those that come in time."""
+        """Yield the pieces of a source; for a live source, those that come in time."""
         patience = time.monotonic() + self._seconds
         pieces = source.pieces(after)
         while True:

@@ -34,7 +34,7 @@ from dgs.testing.broken_law import MOST_LINES, LawBroken, crashes_at
 from dgs.workers.recovery.positions import Layer, Part, Positions
 
 SIZES = (*(2**power + 1 for power in range(8, 21)), 3 * 2**20)
-"""Sizes of states in bytes: a store that takes no more than a kilobyte, a row or a page of them, or loses the rest, shows."""
+"""Sizes of states in bytes, to find a store that takes or keeps only a kilobyte, a row or a page."""
 
 
 def check_store(make: Callable[[], Any]) -> None:
@@ -209,7 +209,7 @@ class _StoreLaws:
 
 
 def _states() -> Iterator[bytes]:
-    """Yield states of all bytes, and of all sizes: no two parts of a large one are alike, so parts in another order show."""
+    """Yield states with all bytes, and of all sizes. No two parts of a large state are alike, so exchanged parts are noticed."""
     yield from (b"", bytes(range(256)), b"\n\r\0")
     drawn = random.Random(0)  # noqa: S311 - of no use to an attacker
     yield from (drawn.randbytes(size) for size in SIZES)

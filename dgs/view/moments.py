@@ -1,4 +1,4 @@
-"""A run as it is shown: its plans, its moments with rates and states, and what happened between them."""
+"""The data shown of a run: its plans, its moments with rates and states, and what happened between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 WorkerState = Literal["working", "waiting", "held", "idle"]
-"""`waiting`: for a stream or another worker. `held`: it has events that must wait behind a waiting worker."""
+"""`waiting`: for a stream or another worker. `held`: its events wait for a waiting worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class WorkerNow:
-    """A worker at one moment. Rates are per second; `busy` and `blocked` are parts of its time. `host`: empty before it has reported.
+    """A worker at one moment. Rates are per second; `busy` and `blocked` are shares of its time. `host`: empty before it has reported.
 
     `waits_for`: the stream or the worker that it waits for, for `waited` seconds by now.
     """
@@ -73,10 +73,10 @@ class SinkNow:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A run at one moment, `at` seconds after it began. `sentence`: what holds it back; `more`: the numbers to that.
+    """A run at one moment, `at` seconds after it began. `sentence`: what holds it back; `more`: the figures behind that.
 
     `plan`: the position of its plan in `Seen.plans`. `cause`: the stream or worker that holds the run back, empty if nothing does.
-    `chain`: the workers that wait for it. `hosts`: on how many the plan runs, 0 if that is not known.
+    `chain`: the workers that wait for it. `hosts`: their number, 0 if that is not known.
     """
 
     at: float

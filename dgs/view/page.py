@@ -26,10 +26,10 @@ MARK = '<meta name="generator" content="dgs report"/>'
 
 MOST_MOMENTS = 240
 BUDGET = 600_000
-"""Bytes of the moments in a page: with the drawings it stays below a megabyte."""
+"""The most bytes of the moments in a page: with the drawings it stays below a megabyte."""
 
 MOST_TAGS = 160
-"""Characters of a worker's tags in a page of many workers."""
+"""The most characters of a worker's tags in a page of many workers."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _plans_as_data(seen: Seen) -> list[list[dict[str, str]]]:
 
 
 def shape_of(seen: Seen) -> str:
-    """Return what the drawings of a run depend on; a live page is loaded anew when it changes."""
+    """Return the data on which the drawings of a run depend; a live page is reloaded when it changes."""
     plans = {moment.plan for moment in seen.moments}
     streams = max((len(moment.streams) for moment in seen.moments), default=0)
     sinks = max((len(moment.sinks) for moment in seen.moments), default=0)
@@ -111,7 +111,7 @@ def _moments(pictures: Pictures, seen: Seen, most: int, budget: int) -> list[dic
 
 
 def _spread(seen: Seen, most: int) -> list[Moment]:
-    """Return so many moments, evenly spread, with the first and the last."""
+    """Return at most `most` moments, evenly spread, with the first and the last."""
     last = len(seen.moments) - 1
     if last < most:
         return list(seen.moments)
@@ -134,7 +134,7 @@ def _head(seen: Seen, *, is_live: bool) -> Markup:
 
 
 def _as_script(data: Any) -> Markup:
-    """Return data as JSON that no parser of HTML can leave."""
+    """Return data as JSON in which an HTML parser finds no markup."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

@@ -1,4 +1,4 @@
-"""The feed of live pages, made once for all that are open: the moments of a run as they come, and its end."""
+"""The feed of live pages, one for all open pages: the moments of a run as they come, and its end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LOOK_EVERY = 0.5
 """Seconds between two looks at the figures of the run, which come once a second."""
 
 MOST_OPENED, OPENED_BUDGET = 60, 300_000
-"""Moments, and their bytes, in a page as it is opened."""
+"""The moments, and their bytes, in a page when it is opened."""
 
 MOST_BEHIND = 120
-"""Messages that wait for a page that does not take them: then the oldest is left out."""
+"""The most messages that wait for a page that does not take them; then the oldest is dropped."""
 
 Message = tuple[str, dict[str, Any]]
 
@@ -38,7 +38,7 @@ class Feed:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[asyncio.Queue[Message]]:
-        """Give a queue of the messages from now on; the first one has a whole scene."""
+        """Yield a queue of the messages from now on; the first one has a whole scene."""
         queue: asyncio.Queue[Message] = asyncio.Queue()
         self._listeners[queue] = False
         try:
@@ -47,19 +47,19 @@ class Feed:
             self._listeners.pop(queue, None)
 
     async def follow(self) -> None:
-        """Look for news of the run and tell all pages, until cancelled."""
+        """Look for news of the run and send it to all pages, until cancelled."""
         while True:
             for message in await asyncio.to_thread(self._news):
                 self._tell(*message)
             await asyncio.sleep(LOOK_EVERY)
 
     def close(self) -> None:
-        """Let all pages go: the server ends."""
+        """End all pages, since the server ends."""
         for queue in self._listeners:
             queue.put_nowait(("close", {}))
 
     def _news(self) -> list[tuple[Message, Message]]:
-        """Return new messages, each for pages that know the scene before it, and for others."""
+        """Return new messages, each in two forms: for pages that know the previous scene, and for others."""
         moments = self._view.news()
         needs_first = any(not knows for knows in self._listeners.values())
         if not self._listeners or not (moments or needs_first):

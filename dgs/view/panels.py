@@ -12,7 +12,7 @@ MOST_HAPPENINGS = 100
 
 
 def _plan_pictures(pictures: Pictures, scene: Scene) -> Markup:
-    """Return the drawings of all plans under which the run was seen; that of the scene is shown."""
+    """Return the drawings of all plans of the run; only that of the scene is visible."""
     drawn = []
     first = {moment.plan: moment for moment in reversed(pictures.seen.moments)}
     for place in sorted(first):
@@ -96,7 +96,7 @@ def main(seen: Seen, pictures: Pictures, scene: Scene) -> Markup:
 
 
 def _controls() -> list[Markup]:
-    """Return the empty places that the script knows, for a page without figures."""
+    """Return the empty elements that the script expects, for a page without figures."""
     return [
         element("div", id=name, hidden="")
         for name in ("slider", "follow", "range", "charts", "plan", "worker")

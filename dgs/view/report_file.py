@@ -1,4 +1,7 @@
-"""The report of a run: its page as one file, and its picture, one SVG for READMEs and slides. A file that is not a report of ours is not written over."""
+"""The report of a run: its page as one file, and its picture, one SVG for READMEs and slides.
+
+It never overwrites a file that is not a report of ours.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ _LOOKED_AT = 4096
 
 
 class ForeignFileError(InvalidError):
-    """There is a file where a report is to be written, and it is none of ours."""
+    """The place for a report has a file that is not a report of ours."""
 
     code = "DGS561"
     template = "{path} is there and was not made by `dgs report`"
@@ -98,7 +101,10 @@ def write_report(seen: Seen, path: Path, *, force: bool = False) -> int:
 
 
 def write_picture(seen: Seen, path: Path, *, at: float | None = None, force: bool = False) -> int:
-    """Write the picture of a run, at its last moment or `at` seconds after it began; return its size in bytes. Raises ForeignFileError, OutputUnwritableError."""
+    """Write the picture of a run, at its last moment or `at` seconds after it began; return its size in bytes.
+
+    Raises ForeignFileError, OutputUnwritableError.
+    """
     return _write(path, picture(seen, at), 'class="run"', force=force)
 
 

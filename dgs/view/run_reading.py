@@ -1,6 +1,6 @@
-"""A run as its directory shows it, live or over: its plans, its figures as they come, and how it ended.
+"""Reading a run from its directory, live or over: its plans, its figures as they come, and how it ended.
 
-A run without figures, or with figures that this version cannot read, is shown with what its results and its plan say.
+A run without figures, or with figures that this version cannot read, is shown by its results and its plan.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Plan = tuple[Placed, ...]
 
 
 class RunView:
-    """A run that is looked at. `status` says how it is now, as `dgs.api` knows it: running, done, failed, killed and so on."""
+    """A run that is shown. `status` returns its status now, from `dgs.api`: running, done, failed, killed and so on."""
 
     def __init__(self, directory: Path, status: Callable[[], str]) -> None:
         self._directory = RunDirectory(directory)
@@ -38,14 +38,15 @@ class RunView:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has ended, and all that it left is read."""
+        """Whether the run has ended and everything that it left is read."""
         return self._is_over
 
     def news(self) -> list[Moment]:
-        """Return the moments that are new since the last call, or since the beginning."""
+        """Return the moments since the last call, or since the beginning."""
         if self._is_over:
             return []
-        status = self._status()  # first, so that nothing is missed that the process wrote before its end
+        # asked first, so that nothing is missed that the process wrote before its end
+        status = self._status()
         with suppress(OtherFiguresError):
             found = [
                 figures for figures in self._tail.read() if self._last is None or figures.t > self._last.t
@@ -54,7 +55,7 @@ class RunView:
         return self._end(status)
 
     def seen(self) -> Seen:
-        """Return all that is shown by now."""
+        """Return everything to show so far."""
         about, results = self._directory.about(), self._directory.results()
         status = self._status()
         began = float(about.get("started", 0.0))
@@ -118,7 +119,7 @@ class RunView:
 
 
 def _spread(found: list[RunFigures], most: int) -> list[RunFigures]:
-    """Return at most so many figures, with the first and last of each generation."""
+    """Return at most `most` figures, with the first and last of each generation."""
     step = -(-len(found) // most)
     last = len(found) - 1
     edges = {i for i in range(1, len(found)) if found[i].generation != found[i - 1].generation}
@@ -240,11 +241,11 @@ def _without_figures(seen: Seen, results: Mapping[str, Any], plans: list[Plan]) 
 def reported(
     directory: RunDirectory, status: Callable[[], str], notify: Callable[[str], None]
 ) -> Iterator[None]:
-    """Leave the report of a run in its directory when this context ends, also by an error. `notify` gets why there is none."""
+    """Leave the report of a run in its directory when this context ends, also by an error. `notify` gets the reason if there is none."""
     try:
         yield
     finally:
-        if directory.about():  # a run that has not begun has none
+        if directory.about():  # a run that has not begun has no report
             try:
                 with closing(RunView(directory.path, status)) as view:
                     write_report(view.seen(), directory.path / NAME)

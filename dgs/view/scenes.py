@@ -1,6 +1,6 @@
-"""Scenes: what a moment puts into the slots of the page, as texts by the names of the slots.
+"""Scenes: the values of a moment for the slots of the page, as texts by the names of the slots.
 
-`NAME` is the text of a slot, `NAME@ATTRIBUTE` one of its attributes. A page gets the first scene as a whole and then what changed.
+`NAME` is the text of a slot, `NAME@ATTRIBUTE` one of its attributes. A page gets the first scene as a whole, and then only changes.
 
 >>> changes({"a": "1", "b": "2"}, {"a": "1", "b": "3"})
 {'b': '3'}
@@ -43,7 +43,7 @@ class Pictures:
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Scene:
-    """Return the values of a scene that differ from those of the scene before."""
+    """Return the values of a scene that differ from those of the previous scene."""
     return {slot: value for slot, value in after.items() if before.get(slot) != value}
 
 

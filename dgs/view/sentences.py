@@ -1,4 +1,4 @@
-"""The two sentences that explain a run: what holds it back, and the numbers to that."""
+"""The two sentences that explain a run: what holds it back, and the figures behind that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dgs.view.moments import WorkerNow
 from dgs.view.pictures.texts import count, event_time, seconds, share, size
 
 BUSY = 0.5
-"""A worker that is busy for a greater part of its time is named as the busiest."""
+"""A worker that is busy for a greater share of its time is named as the busiest."""
 
 ENDED = ("done", "stopped", "failed", "killed", "interrupted", "refused")
 GOING_ON = ("running", "stopping", "restarting")
@@ -18,7 +18,7 @@ GOING_ON = ("running", "stopping", "restarting")
 def sentences(
     figures: RunFigures, cause: Blame | None, workers: Mapping[str, WorkerNow], status: str, why: str = ""
 ) -> tuple[str, str]:
-    """Return what holds a run back, and the numbers to that. `why`: the error with which it ended."""
+    """Return what holds a run back, and the figures behind that. `why`: the error with which it ended."""
     if status not in GOING_ON:
         return _of_the_end(figures, status, why)
     if cause is None:

@@ -1,7 +1,7 @@
 """The live page on loopback: a page and a stream of events, for clients that have the token.
 
-Nothing is served without the token in the query, to a foreign `Host` (a name that was made to lead here), or to a page of another
-`Origin`. No part of a request is ever the name of a file.
+Nothing is served without the token in the query, to a foreign `Host` (a name that somebody let resolve to this machine), or to a page of
+another `Origin`. No part of a request is ever used as the name of a file.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def serve(
 
 
 def _server(uvicorn: Any, config: Any, feed: Feed) -> Any:
-    """Return a server that lets the open pages go before it ends."""
+    """Return a server that ends the open pages before it ends."""
 
     class Server(uvicorn.Server):  # type: ignore[misc]  # known only where it is installed
         async def shutdown(self, sockets: Any = None) -> None:

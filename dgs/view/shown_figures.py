@@ -1,4 +1,4 @@
-"""Shown values, made of the figures of a run as they come: counts become rates, waits become states and sentences."""
+"""The shown values, made from the figures of a run as they come: counts become rates, waits become states and sentences."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dgs.view.shown_steps import Step
 from dgs.workers.observing.progress_line import WAITING_SECONDS, Rates, lag_of
 
 MOST_ROWS = 60_000
-"""Workers and streams of all moments together, about: so a page of the largest run is drawn in some seconds."""
+"""About the most workers and streams of all moments together, so that a page of the largest run is drawn in some seconds."""
 
 MOST_COMMITS = 1000
 
 
 def most_moments(rows: int) -> int:
-    """Return how many moments are kept, of so many workers and streams.
+    """Return the number of moments to keep, given the number of workers and streams.
 
     >>> most_moments(5), most_moments(700)
     (600, 85)
@@ -38,7 +38,7 @@ class Shown:
         self._began = 0.0
 
     def seen(self, **facts: str) -> Seen:
-        """Return all that is shown by now, with facts for the other fields of `Seen`."""
+        """Return everything to show so far, with facts for the other fields of `Seen`."""
         found = {
             "plans": tuple(self._plans),
             "moments": tuple(self._moments),
@@ -71,7 +71,7 @@ class Shown:
         return moment
 
     def _thin(self) -> None:
-        """Leave out every second moment, and commit, of the older half when there are too many: a page may be open for weeks."""
+        """If there are too many, drop every second moment, and commit, of the older half: a page may be open for weeks."""
         newest = self._moments[-1]
         if len(self._moments) > 2 * most_moments(len(newest.workers) + len(newest.streams)):
             half = len(self._moments) // 2
@@ -116,7 +116,7 @@ class Shown:
         )
 
     def _progress(self) -> str:
-        """Return how much of the input is processed, and how long the rest takes; empty where that is not known."""
+        """Return how much of the input is processed, and how long the rest takes; empty if that is not known."""
         part, left = self._rates.share, self._rates.seconds_left
         if part is None:
             return ""

@@ -1,4 +1,4 @@
-"""From one line of figures to the next: what workers, streams, sinks and hosts did in between, as rates and states."""
+"""The step from one line of figures to the next: what workers, streams, sinks and hosts did in between, as rates and states."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dgs.view.pictures.texts import count, plural, seconds, size
 from dgs.workers.observing.progress_line import WAITING_SECONDS
 
 IDLE_BELOW = 0.01
-"""A worker without events that is busy for a smaller part of its time has nothing to do."""
+"""A worker without events that is busy for a smaller share of its time has nothing to do."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Figures, those before them in the same generation (empty ones for its first), and what lies between: seconds, events a second."""
+    """Figures, the previous ones of the same generation (empty for its first), and the seconds and events a second in between."""
 
     new: RunFigures
     old: RunFigures
@@ -24,7 +24,7 @@ class Step:
 
     @classmethod
     def between(cls, before: RunFigures | None, figures: RunFigures) -> Step:
-        """Return the step to figures from those before; None if they are the first ones."""
+        """Return the step to figures from the previous ones; None if they are the first."""
         since, events = (
             (figures.began, figures.events_before) if before is None else (before.t, before.events)
         )
@@ -70,7 +70,7 @@ class Step:
         )
 
     def streams(self, blamed: str) -> tuple[StreamNow, ...]:
-        """Return how far the streams have come. `blamed`: the one that holds the run back."""
+        """Return how far the streams have come. `blamed`: the stream that holds the run back."""
         return tuple(self._stream(name, is_waited_for=name == blamed) for name in self.new.streams)
 
     def _stream(self, name: str, *, is_waited_for: bool) -> StreamNow:
@@ -113,7 +113,7 @@ class Step:
 
     @property
     def hosts(self) -> int:
-        """On how many hosts the plan runs: as many as were started, or have reported."""
+        """The number of hosts: those that were started, or have reported."""
         started = self.new.generations[-1].hosts if self.new.generations else 0
         return max(started, len({worker.host for worker in self.new.workers.values()}))
 

@@ -1,7 +1,7 @@
 """The bound on what a step keeps of one block: steps that keep each item need all of them in memory when the block closes.
 
-Sizes are estimated from some items. A bag of one key is looked at whenever its number of items has doubled, all bags of a block now
-and then, so that looking costs less than what has come since.
+Sizes are estimated from some items. The bag of a key is checked whenever its number of items has doubled, and all bags of a block now and
+then, so that checks cost less than the items since the last one.
 
 >>> bound = Bound(buffer_bytes=1000)
 >>> bound.check_bag(range(20), before=15, sizes=lambda bag, most: [10, 10])
@@ -25,23 +25,23 @@ from dgs.flow.steps import Join
 from dgs.model.user_code import shown as shown_value
 
 FEWEST = 16
-"""Fewer items than this are not looked at."""
+"""Fewer items than this are not checked."""
 
 SAMPLE = 32
 """The number of items of a bag that an estimate looks at."""
 
 OTHERS, OF_OTHERS = 8, 4
-"""The number of bags that an estimate looks at beside the largest one, and of items of each."""
+"""The number of bags beside the largest one that an estimate looks at, and of items in each."""
 
 OFTEN = 1024
-"""All bags of a block are looked at again after this many events, or as many as it has keys."""
+"""All bags of a block are checked again after this many events, or after as many as it has keys."""
 
 Sizes = Callable[[Any, int], Iterable[int]]
 """Returns the bytes of the first items of a bag; the number: how many items at most."""
 
 
 class TooLargeError(Exception):
-    """A step keeps more of one block than fits. `key`: the one with most items; `keys`: how many there are."""
+    """A step keeps more of one block than fits. `key`: the key with the most items; `keys`: the number of keys."""
 
     def __init__(self, items: int, size: int, limit: int, *, keys: int = 1, key: object = None) -> None:
         self.items, self.size, self.limit, self.keys, self.key = items, size, limit, keys, key
@@ -52,12 +52,12 @@ class TooLargeError(Exception):
 
 @dataclass(slots=True)
 class Bound:
-    """The bound of a program, which its closers share. `buffer_bytes`: that of the run."""
+    """The bound of a program, which its closers share. `buffer_bytes`: the setting of the run."""
 
     buffer_bytes: int = 256 * 2**20
 
     def check_bag(self, bag: Sized, *, before: int, sizes: Sizes) -> None:
-        """Check the items of a key, of which there were `before`, if their number has doubled. Raises TooLargeError."""
+        """Check the items of a key if their number has doubled. `before`: the number of earlier items. Raises TooLargeError."""
         after = len(bag)
         if after < FEWEST or before.bit_length() == after.bit_length():
             return
@@ -79,7 +79,7 @@ class Bound:
 
 
 def is_due(before: int, after: int, keys: int) -> bool:
-    """Return whether all bags of a block with so many keys are to be looked at, by the number of events before and now.
+    """Return whether all bags of a block are to be checked, by its number of keys and the number of events before and now.
 
     >>> is_due(100, 120, 3), is_due(100, 200, 3), is_due(2000, 2050, 3), is_due(3000, 3050, 10**6)
     (False, True, True, False)
@@ -96,7 +96,7 @@ def _mean(bags: Iterable[Any], sizes: Sizes, most: int) -> float:
 def too_large(
     graph: Graph, node: Node, error: TooLargeError, *, key: object, block: int, at: int | None = None
 ) -> FlowError:
-    """Return the error that says which step, key and block it is, and what would fit. `at`: the time up to which items have come."""
+    """Return the error with the step, the key and the block, and what would fit. `at`: the time up to which items have come."""
     is_pair = isinstance(node.step, Join)
     what = "that wait to be paired" if is_pair else "that it keeps"
     problem = f"the items {what} do not fit into buffer_bytes, {error.limit:,}"

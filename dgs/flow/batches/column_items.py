@@ -23,7 +23,7 @@ INT64 = np.dtype(np.int64)
 
 
 class NoColumns(Exception):  # noqa: N818 - a signal, not an error
-    """A step cannot take these data in columns; in rows it can."""
+    """A step cannot take these data in columns, but in rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Tuples:
 
 
 class Records:
-    """Records in columns. Fields of the batch are taken when they are looked at; `added` are those that steps have made."""
+    """Records in columns. Fields of the batch are taken on demand; `added` are those that steps have made."""
 
     __slots__ = ("_added", "_base", "_index", "names")
 
@@ -56,7 +56,7 @@ class Records:
         return cls(tuple(named), named, None, {})
 
     def column(self, name: str) -> Column:
-        """Return a field as it is."""
+        """Return a field in the form that it has."""
         if name in self._added:
             return self._added[name]
         whole = self._base[name]
@@ -119,7 +119,7 @@ class Items:
         return self.spread(self.value.chosen(which) if is_records else columns.take(self.value, which), which)
 
     def spread(self, value: Any, which: Numbers) -> Items:
-        """Return items with these values, each with the row and the key of the item that `which` says."""
+        """Return items with these values, each with the row and the key of the item at `which`."""
         key = self.key
         if isinstance(key, Tuples):
             key = Tuples(tuple(columns.take(one, which) for one in key.columns))
@@ -140,7 +140,7 @@ class Items:
         return self.value.columns() if isinstance(self.value, Records) else self.value
 
     def key_column(self) -> Any:
-        """Return the keys as functions of columns see them: a column, a tuple of columns, or the one key of all items."""
+        """Return the keys in the form for functions of columns: a column, a tuple of columns, or the one key of all items."""
         if isinstance(self.key, Constant):
             return self.key.value
         return self.key.columns if isinstance(self.key, Tuples) else self.key
@@ -159,7 +159,7 @@ class Items:
 
 
 def typed(column: Column) -> Column:
-    """Return a column as int64, float64 or bool of NumPy, or as texts of Arrow, plain or coded. Raises NoColumns if it is none of them.
+    """Return a column as int64, float64 or bool of NumPy, or as texts of Arrow, plain or coded. Raises NoColumns for any other.
 
     Its values are the same Python objects as those of the column.
     """

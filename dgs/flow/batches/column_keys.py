@@ -19,7 +19,7 @@ from dgs.flow.batches.column_items import Constant, NoColumns, Numbers, Tuples, 
 from dgs.model.columns import Column
 
 DENSE = 4
-"""A range of keys is numbered as it is if it is at most so many times as long as there are items."""
+"""Integer keys number themselves if their range is at most this many times as long as the number of items."""
 SMALL = 1 << 16
 
 
@@ -72,7 +72,7 @@ def _coded_tuples(key: Tuples, count: int) -> tuple[Numbers, Sequence[Any]]:
 
 
 def _keys_at(place: int, parts: list[Sequence[Any]]) -> tuple[Any, ...]:
-    """Return the keys that a number stands for, the last part first."""
+    """Return the parts of the key with a number, the last part first."""
     made: list[Any] = []
     for keys in reversed(parts):
         place, which = divmod(place, len(keys))

@@ -1,6 +1,6 @@
 """The parts that a node keeps of items in columns: for each block, the joined states of its keys, the same as item by item.
 
-Sums of floats depend on their order, and minima of floats on which of 0.0 and -0.0 comes first: these are taken in rows.
+Sums of floats depend on their order, and minima of floats on whether 0.0 or -0.0 comes first: these are computed in rows.
 
 >>> from dgs.monoids import COUNT, SUM
 >>> bounds = np.array([0, 2, 3])
@@ -35,7 +35,7 @@ States = tuple[list[int], list[Any]]
 """The numbers of the keys that occur, and the state of each."""
 
 Fold = Callable[[Numbers, int, int, int], States]
-"""Takes the numbers of the keys of items, the first item and the one after the last, and how many numbers there are."""
+"""Takes the numbers of the keys of items, the first item and the one after the last, and the number of keys."""
 
 
 def rows_because(monoid: Any) -> str:
@@ -131,7 +131,7 @@ def _sums(codes: Numbers, column: Numbers, size: int) -> States:
 
 
 def _narrow(codes: Numbers, size: int) -> tuple[Numbers, Numbers | None]:
-    """Return the numbers as they are; if they are few of many, smaller ones, and the number that each stands for."""
+    """Return the numbers; if only a few of many occur, smaller numbers, and the original of each."""
     if size <= max(DENSE * len(codes), SMALL):
         return codes, None
     names, narrow = np.unique(codes, return_inverse=True)

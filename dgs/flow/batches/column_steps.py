@@ -30,15 +30,15 @@ PAIR = 2
 
 
 class WrongColumnsError(Exception):
-    """A function of `columns=` gives another form than its step takes: the expected one, and the found one."""
+    """A function of `columns=` returns another form than its step takes: the expected form, and the one found."""
 
 
 Taken = Callable[[Items], Items]
 FEW = 8
-"""More values than this are looked for in a set."""
+"""With more values than this, a set is used."""
 
 _COMPARED = (int, bool, float, str, bytes, type(None))
-"""Types of which it is known what they are equal to."""
+"""Types whose equality is known."""
 
 _FUNCTIONS = (steps.Map, steps.Filter, steps.FlatMap, steps.Each)
 
@@ -77,7 +77,7 @@ def _records(items: Items) -> Records:
 
 
 def _called(step: Any, items: Items) -> Items:
-    """Return what the user's function makes of columns."""
+    """Return the result of the user's function for columns."""
     value = items.value_column()
     given = (
         (items.key_column(), value, items.at) if isinstance(step, steps.Each) else (items.key_column(), value)
@@ -109,7 +109,7 @@ def _check_length(made: Any, count: int, what: str) -> None:
 
 
 def _spread(made: Any, count: int) -> tuple[Any, Numbers]:
-    """Return what columns= of a flat_map gives: values, and for each the item it is of. Raises WrongColumnsError."""
+    """Return the result of columns= of a flat_map: values, and for each its item. Raises WrongColumnsError."""
     expected = "a pair: a column, and for each value the number of the item it is of, in order"
     if not isinstance(made, (tuple, list)) or len(made) != PAIR:
         raise WrongColumnsError(expected, shown(made))
@@ -153,7 +153,7 @@ def _is_one_of(column: Column, values: Iterable[Any]) -> Any:
 
 
 def _fits_arrow(text: str) -> bool:
-    """Return whether a column of Arrow can have a text: not with half a surrogate pair."""
+    """Return whether an Arrow column can hold a text, which must not have half a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -162,7 +162,7 @@ def _fits_arrow(text: str) -> bool:
 
 
 def _numbers_like(column: Numbers, values: Iterable[Any]) -> list[Any]:
-    """Return those of some values that a column of numbers may have, in its type."""
+    """Return those of some values that may occur in a column of numbers, in its type."""
     kind: Any = float if column.dtype.kind == "f" else int
     found = []
     for value in values:
@@ -216,7 +216,7 @@ class _Lookup:
         return replace(items, value=records.having(self._step.into, self._taken(places)))
 
     def _places(self, column: Column) -> Numbers:
-        """Return the place of each value in the table, -1 for those that are not there."""
+        """Return the place of each value in the table, -1 for missing ones."""
         if isinstance(column, pa.Array):
             array = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
             places = [self._texts.get(text, -1) for text in array.dictionary.to_pylist()]

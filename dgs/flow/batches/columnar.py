@@ -1,6 +1,6 @@
-"""The items of one batch in columns: what nodes keep of them, what goes out, and what goes on in rows.
+"""The items of one batch in columns: what nodes keep of them, the outputs, and the items that continue in rows.
 
-Where the data or a step have no form for columns, the items so far go on in rows, to the same states and outputs.
+If the data or a step have no form for columns, the items continue in rows, to the same states and outputs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ COMPARED = 1000
 """The items of the first batch on which a `columns=` function is compared with the function itself."""
 
 Block = tuple[Any, dict[Any, Any]]
-"""The number of a block, and what it has of each key."""
+"""The number of a block, and its part of each key."""
 
 
 @dataclass(slots=True)
 class Found:
-    """The result of a batch: the parts by (node, input), and whether all keys are plain; the outputs with their rows; the readers whose items go on in rows."""
+    """The result of a batch: parts by (node, input), with whether all keys are plain; outputs with their rows; readers of items in rows."""
 
     parts: list[tuple[tuple[int, int], list[Block], bool]] = field(default_factory=list)
     outputs: list[tuple[Column, Numbers]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Columnar:
         return number is not None and (not isinstance(batch.payload, list) or self._reads_lists(number))
 
     def forms(self) -> dict[int, str]:
-        """Return for each node that items of streams reach, inputs first, whether it takes batches of columns in columns, else why not."""
+        """Return for each node that items of streams reach, inputs first, why it takes batches in rows; empty if in columns."""
         found: dict[int, str] = {}
         ways = {number: self._wiring.ways_out(number) for number in self._wiring.sources.values()}
         before = {
@@ -95,13 +95,13 @@ class Columnar:
         return rows_because(self._joins[reader]) if reader in self._joins else "it keeps each item"
 
     def _has_any(self, number: int) -> bool:
-        """Return whether the items of a stream can be taken in columns at all: outputs have one way, so that their order is clear."""
+        """Return whether the items of a stream can be taken in columns at all: outputs must have a single path, so that their order is clear."""
         readers = [reader for reader, _ in self._wiring.readers[number]]
         first = any(self._steps.get(reader) is not None or reader in self._monoids for reader in readers)
         return first and self._wiring.ways_out(number) <= 1
 
     def _kept_as_it_is(self, stream: str) -> tuple[int, int] | None:
-        """Return the node, and its input, that joins all items of a stream as they are, under one key in one block; None if there is none."""
+        """Return the node, and its input, that joins all items of a stream unchanged, under one key in one block; None if there is none."""
         (reader, port), *others = self._wiring.readers[self._wiring.sources[stream]]
         while not others and reader != OUT and isinstance(self._wiring.graph.nodes[reader].step, steps.Merge):
             (reader, port), *others = self._wiring.readers[reader]
@@ -109,7 +109,7 @@ class Columnar:
         return (reader, port) if is_direct and not isinstance(self._monoids[reader], OF_RECORDS) else None
 
     def totals(self, batch: EventBatch, cuts: Int64s) -> tuple[tuple[int, int], list[Any]] | None:
-        """Return the node that keeps the items of a batch as they are, and what each window comes to; None if `run` has to find it."""
+        """Return the node that keeps the items of a batch unchanged, and its state of each window; None if `run` has to find it."""
         place = self._direct.get(declared_stream(batch.stream))
         if place is None or not len(batch) or batch.payload is None or isinstance(batch.payload, list):
             return None
@@ -120,13 +120,13 @@ class Columnar:
             return None
 
     def _reads_lists(self, number: int) -> bool:
-        """Return whether a step right behind a stream has a form for columns by the user."""
+        """Return whether a step right after a stream has a form for columns by the user."""
         readers = [reader for reader, _ in self._wiring.readers[number] if reader in self._steps]
         nodes = self._wiring.graph.nodes
         return any(getattr(nodes[reader].step, "columns", None) is not None for reader in readers)
 
     def run(self, batch: EventBatch, cuts: Int64s | None = None) -> Found:
-        """Return what becomes of a batch of items. Raises FlowError if a function and its `columns=` differ.
+        """Return the result of a batch of items. Raises FlowError if a function and its `columns=` differ.
 
         `cuts`: rows at which windows of the batch end; then the number of a block is a pair (window, block).
         """
@@ -177,7 +177,7 @@ class Columnar:
         return made, isinstance(keys, range) or all(map(is_plain, keys))
 
     def _blocks(self, items: Items) -> tuple[list[Any], Int64s]:
-        """Return the blocks that have items, and where in the items each begins, with the end."""
+        """Return the blocks that have items, and the first item of each, with the end."""
         count, ts = len(items), items.ts
         if not self._period:
             return [0], np.array([0, count])
@@ -220,7 +220,7 @@ class Columnar:
 
 
 def _in_windows(blocks: list[int], bounds: Int64s, cuts: Int64s) -> tuple[list[Any], Int64s]:
-    """Cut blocks of items at the ends of windows, too; return the pairs (window, block) that have items, and their bounds."""
+    """Also cut blocks of items at the ends of windows; return the pairs (window, block) that have items, and their bounds."""
     if len(blocks) == 1:
         edges = np.concatenate((bounds[:1], cuts, bounds[1:]))
         filled = np.flatnonzero(edges[1:] > edges[:-1])
@@ -263,7 +263,7 @@ def compare(node: Node, items: Items, step: Taken, *, flow: str) -> None:
 
 
 def _by_function(step: Any, key: Any, value: Any, at: int) -> list[Any]:
-    """Return what a step's function makes of an item."""
+    """Return the result of a step's function for an item."""
     match step:
         case steps.Filter(function):
             return [value] if function(key, value) else []

@@ -1,4 +1,4 @@
-"""One event at work on the state of a flow: it takes items to what keeps them, or closes one block."""
+"""The work of one event on the state of a flow: it brings items to the nodes that keep them, or closes one block."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Sink = Callable[[Any], None]
 _HERE = str(Path(__file__).parents[1])
 
 _WITH_KEY = 2
-"""The parts of a record of an ordered node before its key, which it has if the key is not plain."""
+"""The parts of a record of an ordered node before its key, which is there only if it is not plain."""
 
 
 class Work:
-    """One event at work on a state: it takes items to what keeps them, or closes one block. `cls`: the class of the items, None behind a tick.
+    """The work of one event on a state: it brings items to the nodes that keep them, or closes one block.
 
-    `program`: the FlowProgram, which is made of this class.
+    `cls`: the class of the items, None for a tick. `program`: the FlowProgram that made this object.
     """
 
     __slots__ = ("at", "block", "cls", "made", "program", "sink", "state")
@@ -63,7 +63,7 @@ class Work:
             raise program.wiring.explained(error, number, key, self.at, self.block) from None
 
     def close(self, *, is_final: bool) -> None:
-        """Close the block: nodes in order, each takes its parts, keys in canonical order."""
+        """Close the block: for each node in order, with its parts, keys in canonical order."""
         program, state = self.program, self.state
         stores = state["tail"]["stores"]
         for number, places in program.closed:
@@ -76,7 +76,7 @@ class Work:
             state["waiting"].pop(self.block, None)
 
     def _kept(self, place: tuple[int, int]) -> Parts:
-        """Return what a node has of the block, which the state then has no more."""
+        """Remove and return what a node has of the block."""
         blocks = self.state["parts"].get(place)
         return blocks.pop(self.block, {}) if blocks else {}
 
@@ -84,7 +84,7 @@ class Work:
         try:
             try:
                 self._pass_on(number, closer.close(parts, store, self.block, self.at))
-            except CodecError:  # keys are put in order by their codec bytes
+            except CodecError:  # keys are sorted by their codec bytes
                 for key in {key: None for port in parts for key in port}:
                     check_key(key)
                 raise
@@ -93,7 +93,7 @@ class Work:
             raise
 
     def _pass_on(self, number: int, items: Iterable[Item]) -> None:
-        """Give the items of a node to those that read them."""
+        """Pass the items of a node to its readers."""
         at = self.at
         self.program.fused.behind(number)(items, self.take_at, self.sink, self.parts_of, self.noting)
         self.at = at
@@ -102,22 +102,22 @@ class Work:
             self.check_bags()
 
     def check_bags(self) -> None:
-        """Check that what the tail keeps of the block fits, where it is much. Raises FlowError."""
+        """Check that what the tail keeps of the block fits, if it is much. Raises FlowError."""
         for place in self.program.bags:
             if len(self.state["parts"].get(place, {}).get(self.block, ())) >= OFTEN:
                 self.program.check_block(self.state, place, self.block)
 
     def take_at(self, number: int, port: int, key: Any, value: Any, at: int | None) -> None:
-        """Take an item of a time to the ordered node that keeps it."""
+        """Take an item with its time to the ordered node that keeps it."""
         self.at = at
         self.take(number, port, key, value)
 
     def noting(self, number: int, port: int) -> Callable[[Any], None]:
-        """Return what notes the forms of the keys that a node keeps in the block."""
+        """Return the function that notes the forms of the keys that a node keeps in the block."""
         return noting(self.state, (number, port), self.block)
 
     def parts_of(self, number: int, port: int) -> Parts:
-        """Return what a node has of the block by key, to be changed. Behind it comes `drop_empty`."""
+        """Return what a node has of the block by key, to be changed. Call `drop_empty` afterwards."""
         place, of = (number, port), self.state["parts"]
         if place not in of or self.block not in of[place]:
             self.made.append((place, place not in of))
@@ -126,7 +126,7 @@ class Work:
         return parts
 
     def drop_empty(self) -> None:
-        """Leave out the parts that `parts_of` has made and that have no keys."""
+        """Remove the parts that `parts_of` has made and that have no keys."""
         for place, is_new in self.made:
             blocks = self.state["parts"][place]
             if not blocks[self.block]:
@@ -136,7 +136,7 @@ class Work:
         self.made.clear()
 
     def _give(self, number: int, key: Any, value: Any, at: int | None) -> None:
-        """Give an item of an ordered node to those that read it."""
+        """Pass an item of an ordered node to its readers."""
         self.program.wiring.run(number, key, value, at, self.take)
 
     def _item(self, number: int, key: Any, value: Any) -> None:
@@ -168,7 +168,7 @@ class Work:
         return found
 
     def _rested(self, number: int, key: Any, record: list[Any]) -> list[Any]:
-        """Return the record of a key that markers do nothing to until its next item; a new one if it keeps no state."""
+        """Return the record of an idle key, which markers do not change until its next item; a new record if it keeps no state."""
         record[1] = self.block
         if self.program.idling[number]:
             return record
@@ -176,7 +176,7 @@ class Work:
         return self._record(number, key)
 
     def _catch_up(self, number: int, key: Any, record: list[Any]) -> None:
-        """Apply the next marker to a key before the tick does; what it emits as an output waits for the tick."""
+        """Apply the next marker to a key before the tick does; its outputs wait for the tick."""
         if number not in self.program.has_markers:
             record[1] = self.block
             return
@@ -221,7 +221,7 @@ class Work:
                 work.end(number, key, record)
 
     def lay_by(self, number: int, key: Any) -> None:
-        """Put the record of a key aside until its next item, or drop it if it keeps no state."""
+        """Make the record of a key idle until its next item, or drop it if it keeps no state."""
         record = self.state["keyed"][number][self.cls].pop(key)
         if self.program.idling[number]:
             idle = self.state.setdefault("idle", {}).setdefault(number, {})
@@ -240,18 +240,18 @@ class Work:
 
 
 def _first_form(key: Any, record: list[Any]) -> Any:
-    """Return the form of a key that came first, which markers get."""
+    """Return the first form of a key, which markers get."""
     return record[2] if len(record) > _WITH_KEY else plain_form(key)
 
 
 def stamped(values: list[Any], ts: int, seq: int, emit: Sink, *, apart: bool) -> None:
-    """Emit the values of a block under its stamp. `apart`: each for itself, since some may be letters of what was left out."""
+    """Emit the values of a block under its stamp. `apart`: each alone, since some may be dead letters."""
     for some in ([value] for value in values) if apart else [values] if values else ():
         emit(Stamped(ts, seq, some))
 
 
 def row_in(error: BaseException) -> int | None:
-    """Return the row at which a loop over rows was when it raised."""
+    """Return the row at which a loop over rows raised."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     ours = [frame for frame in frames if frame.f_code.co_filename.startswith(_HERE)]
     found = [row for frame in ours if type(row := frame.f_locals.get("row")) is int]
@@ -259,6 +259,6 @@ def row_in(error: BaseException) -> int | None:
 
 
 def _closing_key(error: BaseException) -> Any:
-    """Return the key that a block was closed for when it raised: in the frame of the loop over keys, which takes no notes."""
+    """Return the key for which closing a block raised, from the frame of the loop over keys, which takes no notes."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "close")
     return next((frame.f_locals["key"] for frame in frames if "key" in frame.f_locals), None)

@@ -1,6 +1,6 @@
-r"""Steps without state as one generated function, without a call of ours for an item: the loop that somebody would write by hand.
+r"""Steps without state as one generated function, like a loop written by hand: without a call of ours for each item.
 
-The text of the function follows from the kinds of the steps only; what users give, such as functions and tables, is bound by name.
+The text of the function depends on the kinds of the steps only; the user's functions and tables are bound by name.
 
 >>> from dgs.flow.building import Builder
 >>> from dgs.flow.wiring import Wiring
@@ -33,24 +33,24 @@ from dgs.model.key_forms import PLAIN
 from dgs.monoids import Count, Sum
 
 DEEPEST = 12
-"""Steps within each other before one becomes a function of its own: Python allows 20 loops within each other."""
+"""The nested steps before one becomes a separate function: Python allows 20 nested loops."""
 
 MAY_NOT_BE_PLAIN = (
     "type({k}) is not str and type({k}) is not int and "
     "(type({k}) is not tuple or len({k}) != 2 or type({k}[0]) not in PLAIN or type({k}[1]) not in PLAIN)"
 )
-"""Says of a key, at little cost, that it is no text, no integer and no pair of them."""
+"""A cheap test that a key is neither a text nor an integer nor a pair of them."""
 
 Run = Callable[..., None]
 
 
 class Fused:
-    """The generated functions of a graph: of the steps behind each node, up to what keeps something.
+    """The generated functions of a graph: of the steps after each node, up to the nodes that keep something.
 
     `of_source(number)`: takes times, values, rows, `take`, `emit`, `note`, `parts_of`, `noting`. `behind(number)`: takes items (key,
-    value, time), `take`, `emit`, `parts_of`, `noting`. `take(node, input, key, value, at)` gets items of nodes without a closer,
-    `emit(value)` outputs and `note(row)` their rows; `parts_of(node, input)` returns the parts of the block by key, and
-    `noting(node, input)` what gets those of its keys that may not be plain.
+    value, time), `take`, `emit`, `parts_of`, `noting`. `take(node, input, key, value, at)` gets items for nodes without a closer,
+    `emit(value)` outputs and `note(row)` their rows; `parts_of(node, input)` returns the parts of the block by key, and `noting(node,
+    input)` the function for keys that may not be plain.
     """
 
     def __init__(self, wiring: Wiring, closers: Mapping[int, Closer]) -> None:
@@ -62,7 +62,7 @@ class Fused:
         return self._function(number, is_source=True)
 
     def behind(self, number: int) -> Run:
-        """Return the function of items that a node gives."""
+        """Return the function of the items of a node."""
         return self._function(number, is_source=False)
 
     def text(self, number: int, *, is_source: bool) -> str:
@@ -78,7 +78,7 @@ class Fused:
 
 
 def _explaining(wiring: Wiring, writer: _Writer, number: int) -> Run:
-    """Return the function that a writer writes; it says of an error which step it comes from, and the key."""
+    """Return the function that a writer has written; it adds the step and the key to errors."""
     text = "\n".join(writer.written(number))
     file = f"{__file__}, steps behind {wiring.graph.nodes[number].title} of flow {wiring.graph.name!r}"
     names: dict[str, Any] = dict(writer.bound)
@@ -105,11 +105,11 @@ def _explaining(wiring: Wiring, writer: _Writer, number: int) -> Run:
 
 
 Line = tuple[str, tuple[int, str] | None]
-"""A line of text, and the node it runs with the name of the key there, if it runs one."""
+"""A line of text, and the node that it runs with the name of the key there, if any."""
 
 
 class _Writer:
-    """Writes one function. `bound`: what its names mean; `places`: the node of each line, and the name of the key there."""
+    """Writes one function. `bound`: the values of its names; `places`: the node of each line, and the name of the key there."""
 
     def __init__(self, wiring: Wiring, closers: Mapping[int, Closer], *, is_source: bool) -> None:
         self._wiring, self._closers, self._is_source = wiring, closers, is_source
@@ -121,7 +121,7 @@ class _Writer:
         self._ways: Counter[int] = Counter()
 
     def written(self, number: int) -> list[str]:
-        """Return the lines of the function of the steps behind a node."""
+        """Return the lines of the function of the steps after a node."""
         self._ways = self._ways_from(number)
         body = self._captured(2, lambda: self._readers(number, "k0", "v0", 2))
         functions = self._functions()
@@ -142,7 +142,7 @@ class _Writer:
         return [line for line, _ in lines]
 
     def _ways_from(self, number: int) -> Counter[int]:
-        """Return how many ways lead to each node without state, from nodes that this one leads to."""
+        """Return the number of paths to each node without state, from the nodes that this one leads to."""
         ways, open_nodes = Counter[int](), [number]
         while open_nodes:
             for reader, _ in self._wiring.readers[open_nodes.pop()]:
@@ -152,7 +152,7 @@ class _Writer:
         return ways
 
     def _functions(self) -> list[Line]:
-        """Return the functions of nodes that are too deep, or that several ways lead to."""
+        """Return the functions of nodes that are too deep, or have several paths to them."""
         found: dict[int, list[Line]] = {}
         while self._wanted:
             node = self._wanted.pop()
@@ -188,7 +188,7 @@ class _Writer:
                 self._step(reader, k, v, depth)
 
     def _keep(self, node: int, port: int, k: str, v: str, depth: int) -> None:
-        """Write what gives an item to a node that keeps something."""
+        """Write the lines that pass an item to a node that keeps something."""
         closer = self._closers.get(node)
         if closer is None:
             self._add(depth, f"take({node}, {port}, {k}, {v}, at)", node, k)
@@ -215,7 +215,7 @@ class _Writer:
             self._add(depth, f"if {MAY_NOT_BE_PLAIN.format(k=k)}: note{node}_{port}({k})", node, k)
 
     def _step(self, node: int, k: str, v: str, depth: int) -> None:
-        """Write a step without state, and those behind it."""
+        """Write a step without state, and those after it."""
         step: Any = self._wiring.graph.nodes[node].step
         function, new_k, new_v = f"function_{node}", f"k{node}", f"v{node}"
 
@@ -261,7 +261,7 @@ class _Writer:
         return f"key_of(step{node}, {k}, {v})"
 
     def _of_record(self, node: int, step: Any, k: str, v: str, depth: int) -> None:
-        """Write a step that looks at fields."""
+        """Write a step that reads fields."""
         new_v, bound = f"v{node}", f"step{node}"
 
         def field(name: Any, attribute: str) -> str:

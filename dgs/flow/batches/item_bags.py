@@ -1,4 +1,4 @@
-"""Bags: the items of one key in one block, as a step keeps them that needs all of them when the block closes.
+"""Bags: the items of one key in one block, for a step that needs all of them when the block closes.
 
 >>> bags = Bags(Bound(), is_ordered=False)
 >>> bag = bags.join(bags.part("a", 2, 10), bags.part("a", 1, 10))

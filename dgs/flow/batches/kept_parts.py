@@ -1,7 +1,7 @@
 """The items that a state keeps until their block closes: the parts of keys, and the forms of keys that are not plain.
 
-The first of equal keys is the key of their part. Which form outputs show does not depend on that: a state notes every form that is
-not plain, and the end of the block gives each key the form that is shown.
+The first of equal keys is the key of their part. The form that outputs show does not depend on that: a state notes every form that is not
+plain, and at the end of the block each key gets the form to show.
 
 >>> state = {"parts": {}}
 >>> for key in (1, 1.0, True): note_form(state, (3, 0), 7, key)
@@ -24,7 +24,7 @@ from dgs.model.tag_sets import TagSet
 State = dict[str, Any]
 
 Place = tuple[int, int]
-"""A node that keeps something, and the input of it that is meant."""
+"""A node that keeps something, and one of its inputs."""
 
 Span = tuple[int, int]
 
@@ -32,7 +32,7 @@ SMALLEST = 3
 """The number of entries that every state has."""
 
 OF_CLASSES = ("keyed", "idle")
-"""What a state has by node and class."""
+"""The parts of a state that are by node and class."""
 
 
 def places_of_items(graph: Graph, closers: Mapping[int, Closer]) -> list[Place]:
@@ -61,7 +61,7 @@ def note_form(state: State, place: Place, block: int, key: Any) -> None:
 
 
 def noting(state: State, place: Place, block: int) -> Callable[[Any], None]:
-    """Return what notes the form of a key: a form that has come before costs little."""
+    """Return the function that notes the form of a key; a repeated form costs little."""
     before: dict[type, set[Any]] = {bool: set(), float: set()}
 
     def note(key: Any) -> None:
@@ -80,7 +80,7 @@ def noting(state: State, place: Place, block: int) -> Callable[[Any], None]:
 def join_parts(
     state: State, place: Place, closer: Closer, blocks: Iterable[tuple[int, Parts]], *, is_plain: bool
 ) -> None:
-    """Join the parts of items in blocks into those of a state. `is_plain`: all their keys are."""
+    """Join the parts of items in blocks into those of a state. `is_plain`: all their keys are plain."""
     mine = state["parts"].setdefault(place, {})
     for block, parts in blocks:
         if not is_plain:
@@ -93,7 +93,7 @@ def join_parts(
 
 
 def join_blocks(join: Callable[[Any, Any], Any], mine: dict[int, Parts], blocks: dict[int, Parts]) -> None:
-    """Join the parts of blocks into those that are there. Raises TooLargeError with the key and the block."""
+    """Join the parts of blocks into the existing ones. Raises TooLargeError with the key and the block."""
     for block, parts in blocks.items():
         of_block = mine.get(block)
         if of_block is None:
@@ -135,7 +135,7 @@ def fork_keys(state: State, owner: State, sides: tuple[State, State], right: fro
 
 
 def join_keys(state: State, other: State) -> None:
-    """Put the keys of another state beside those of a state. No key is in both."""
+    """Add the keys of another state to those of a state. No key is in both."""
     for name in OF_CLASSES:
         for number, by_class in other.get(name, {}).items():
             of_node = state.setdefault(name, {}).setdefault(number, {})
@@ -147,7 +147,7 @@ def join_keys(state: State, other: State) -> None:
 
 
 def joined_spans(one: Span | None, other: Span | None) -> Span | None:
-    """Return the least and the greatest of two spans; None: of no items."""
+    """Return the span over two spans; None is that of no items."""
     if one is None or other is None:
         return other if one is None else one
     (first, last), (low, high) = one, other
@@ -157,7 +157,7 @@ def joined_spans(one: Span | None, other: Span | None) -> Span | None:
 
 
 def join_rare(state: State, other: State) -> None:
-    """Join what few states have: outputs that wait for their tick, the number of items so far, the forms of keys."""
+    """Join the parts that few states have: outputs that wait for their tick, the number of items so far, the forms of keys."""
     for block, values in other.get("waiting", {}).items():
         state.setdefault("waiting", {}).setdefault(block, {}).update(values)
     if "taken" in other:
@@ -174,7 +174,7 @@ def _join_forms(state: State, noted: dict[Place, dict[int, dict[Any, Any]]]) -> 
 
 
 def in_forms(state: State, place: Place, block: int, parts: Parts) -> Parts:
-    """Return the parts of a block by the forms of their keys that are shown, and forget these forms."""
+    """Return the parts of a block by the forms of their keys to show, and forget these forms."""
     if "forms" not in state:
         return parts
     blocks = state["forms"].get(place)

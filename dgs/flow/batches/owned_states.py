@@ -1,7 +1,7 @@
-"""Which states a user's `join` may change: those that nothing else holds. Where something may, it gets a copy.
+"""The states that a user's `join` may change: those that nothing else holds. Of any other it gets a copy.
 
-A `join` owns both states. But `lift` may give the value itself, which other steps read, too, and `result` the state, which the next
-block changes after it was put out.
+A `join` owns both states. But `lift` may return the value itself, which other steps also read, and `result` the state itself, which the
+next block changes after it was emitted.
 
 >>> class Lists:
 ...     def lift(self, value): return value
@@ -21,11 +21,11 @@ _PLAIN = frozenset([int, float, str, bytes, bool, type(None)])
 
 
 def lift_of(monoid: Any) -> Callable[[Any], Any]:
-    """Return the `lift` of a monoid whose `join` may change what it gives: a copy where that may be the value, which others read, too."""
+    """Return the `lift` of a monoid whose `join` may change the lifted state: it copies a state that may be the value itself."""
     lift: Callable[[Any], Any] = monoid.lift
     if _is_ours(monoid):
         return lift
-    may_hold_value = _of_dgs(monoid)  # what a user's monoid inside it gives
+    may_hold_value = _of_dgs(monoid)  # the result of a user's monoid inside it
 
     def lifted(value: Any) -> Any:
         state = lift(value)
@@ -35,13 +35,13 @@ def lift_of(monoid: Any) -> Callable[[Any], Any]:
 
 
 def result_of_kept(monoid: Any) -> Callable[[Any], Any]:
-    """Return the `result` of a monoid for states that are joined again: it gets a copy, for a user's may change it, or give the state itself."""
+    """Return the `result` of a monoid for states that are joined again: it gets a copy, since a user's may change or return the state."""
     result: Callable[[Any], Any] = monoid.result
     return result if _is_ours(monoid) else lambda state: result(owned(state))
 
 
 def _is_ours(monoid: Any) -> bool:
-    """Return whether a monoid is of dgs, with all inside it: their results share nothing with states."""
+    """Return whether a monoid, with all monoids inside it, is one of dgs: their results share nothing with states."""
     inner = [*getattr(monoid, "_parts", ()), *filter(None, [getattr(monoid, "monoid", None)])]
     return _of_dgs(monoid) and all(map(_is_ours, inner))
 

@@ -1,7 +1,7 @@
-"""Sums of integers over the last blocks, by key: what a block has stays as it came, and is taken off the totals when the block goes.
+"""Sums of integers over the last blocks, by key: the parts of a block are kept, and subtracted from the totals when the block leaves.
 
-A store of sums is plain data: `panes`, [[block, {key: part}]]; `totals`, {key: total}; `last`, {key: its last block}, for keys that
-are left out when that block goes. Without keys it is empty. A store of queues has the panes of each key, as `dgs.flow.panes` keeps them.
+A store of sums is plain data: `panes`, [[block, {key: part}]]; `totals`, {key: total}; `last`, {key: its last block}, for keys that are
+dropped when that block leaves. Without keys it is empty. A store of queues has the panes of each key, as `dgs.flow.panes` keeps them.
 
 >>> store = {}
 >>> add(store, 1, {"a": 3, "b": 5})
@@ -21,7 +21,7 @@ Store = dict[Any, Any]
 
 
 def holds(store: Store) -> bool:
-    """Return whether a store is one of sums, with keys."""
+    """Return whether a store is a store of sums with keys."""
     return type(store.get("totals")) is dict  # a queue is a list
 
 
@@ -31,7 +31,7 @@ def are_integers(parts: dict[Any, Any]) -> bool:
 
 
 def add(store: Store, block: int, parts: dict[Any, int], *, keep_all: bool = False) -> None:
-    """Add what a later block has, which then belongs to the store. `keep_all`: no key is ever left out."""
+    """Add the parts of a later block, which then belong to the store. `keep_all`: no key is ever dropped."""
     if not parts:
         return
     if not store:
@@ -45,7 +45,7 @@ def add(store: Store, block: int, parts: dict[Any, int], *, keep_all: bool = Fal
 
 
 def drop_before(store: Store, block: int) -> dict[Any, int]:
-    """Drop what the blocks before this one have, and the keys that are left out without it; return the totals."""
+    """Drop the parts of earlier blocks, and keys that have no others; return the totals."""
     panes: list[Any] = store.get("panes", [])
     totals: dict[Any, int] = store.get("totals", {})
     last: dict[Any, int] = store.get("last", {})
@@ -62,7 +62,7 @@ def drop_before(store: Store, block: int) -> dict[Any, int]:
 
 
 def of_key(store: Store, key: Any) -> Store:
-    """Return what a store has of one key, as a store."""
+    """Return the part of a store for one key, as a store."""
     if key not in store["totals"]:
         return {}
     panes = [[block, {key: parts[key]}] for block, parts in store["panes"] if key in parts]
@@ -71,7 +71,7 @@ def of_key(store: Store, key: Any) -> Store:
 
 
 def put_key(store: Store, key: Any, own: Store) -> None:
-    """Put what there is of one key, as a store, in place of what a store has of it."""
+    """Replace the part of a store for one key by another store of that key."""
     panes = dict(store["panes"])
     for parts in panes.values():
         parts.pop(key, None)

@@ -1,7 +1,7 @@
-"""The program of a flow whose hash classes of keys need nothing of each other: each has ticks of its own, and is closed where its items are.
+"""The program of a flow whose hash classes of keys are independent: each has its own ticks, and is closed where its items are.
 
-A node is *local* if it does nothing in blocks without items of its class, and keeps no items: others must know the first and the last block of the whole
-input. Every node has to be local, and nothing may give a kept item another key, which may be of another class.
+A node is *local* if it does nothing in blocks without items of its class, and keeps no items: other nodes need the first and the last block
+of the whole input. Every node has to be local, and no step may give a kept item another key, which may be in another class.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ClassedFlow(Program[Any, Any]):
         return self.of_class.name
 
     def identity_parts(self) -> dict[str, str]:
-        """Return those of one class, and the shape: the states of another one are of another form."""
+        """Return those of one class, and the shape: states of another shape have another form."""
         return {**self.of_class.identity_parts(), "shape": self.shape}
 
     def hold_at_most(self, buffer_bytes: int) -> None:
@@ -58,16 +58,16 @@ class ClassedFlow(Program[Any, Any]):
 
     def when_skipping(self) -> ClassedFlow:
         """Return the program for `on_error: skip`."""
-        made = copy(self)  # of the same class, which may be one that raises on purpose
+        made = copy(self)  # of the same Python class, which may be one that raises on purpose
         made.of_class = self.of_class.when_skipping()  # type: ignore[assignment]
         return made
 
     def forms(self) -> Mapping[int, str]:
-        """Return nothing: items come one by one from where rows are read."""
+        """Return nothing: items come one by one, from the places where rows are read."""
         return {}
 
     def items(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
-        """Return the events of an element. One that only moves the time on is needed by no class."""
+        """Return the events of an element. No class needs one that only advances the time."""
         return [event for event in self.of_class.items(stream, ts, value) if event[1] is not None]
 
     def init(self) -> State:
@@ -91,7 +91,7 @@ class ClassedFlow(Program[Any, Any]):
         return state
 
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:  # noqa: ARG002 - the contract
-        """Send each class where its items or its ticks go, which is one side: they depend on each other."""
+        """Send each class to the side of its items and ticks, which is the same, since they depend on each other."""
         sides: tuple[State, State] = ({}, {})
         items, ticks = (classes_in(right, one, self.of_class.classes) for one in (self.item, self.tick))
         for cls, own in state.items():
@@ -99,20 +99,20 @@ class ClassedFlow(Program[Any, Any]):
         return sides
 
     def join(self, left: State, right: State) -> State:
-        """Put classes side by side, and join those of which both have something."""
+        """Unite the classes, and join those that both states have."""
         for cls, own in right.items():
             left[cls] = self.of_class.join(left[cls], own) if cls in left else own
         return left
 
 
 def _of_class(made: Any, cls: int) -> Any:
-    """Return an output of a class: the stamp of a block has its end as ts, and here the class as seq. So no two classes have one id."""
+    """Return an output of a class: its stamp has the end of the block as ts, and the class as seq. So no two classes share an id."""
     return made._replace(seq=cls) if type(made) is Stamped else made
 
 
 def has_local_classes(graph: Graph, wiring: Wiring, ordered: Mapping[int, KeyedOrdered]) -> bool:
-    """Return whether the classes of keys need nothing of each other."""
-    # What is behind the last marker ends with the whole input.
+    """Return whether the classes of keys are independent."""
+    # The part after the last marker ends with the whole input.
     closes = "drop" if isinstance(graph.clock, On) else "close"
     if graph.end != closes or not wiring.stateful:
         return False
@@ -137,7 +137,7 @@ def _is_local(step: steps.Step, template: KeyedOrdered | None) -> bool:
 
 
 def _gives_other_keys(wiring: Wiring, number: int) -> bool:
-    """Return whether what a node keeps goes on to another one that keeps something, under other keys."""
+    """Return whether kept items of a node go to another node that keeps something, under other keys."""
     open_nodes = [(number, changes_keys(wiring.graph.nodes[number].step))]
     while open_nodes:
         node, is_changed = open_nodes.pop()

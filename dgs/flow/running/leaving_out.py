@@ -1,8 +1,8 @@
-"""Closing blocks with `on_error: skip`: what raises for a key of a block is left out, and the rest of the block is as if it had not come.
+"""Closing blocks with `on_error: skip`: a key of a block for which a function raises is left out, and the rest of the block is as if it had not come.
 
-A tick closes blocks of all keys, so it cannot be left out as an item can. A step behind it that raises leaves out the item that it
-got. A function that a closing block calls with a key leaves out what the key has in the block. Each gives one dead letter, at the
-place of the block's outputs: so letters do not depend on which ticks come, either.
+A tick closes blocks of all keys, so it cannot be left out like an item. If a later step raises, its item is left out. If a function that a
+closing block calls with a key raises, the items of that key in the block are left out. Each gives one dead letter, at the place of the
+block's outputs, so letters do not depend on which ticks come.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dgs.semantics.skipped_events import DeadLetter, LeftOut
 
 
 class CarefulWork(Work):
-    """One tick at work on a state, which leaves out what raises."""
+    """The work of one tick on a state, which leaves out items and keys that raise."""
 
     __slots__ = ()
 
@@ -95,7 +95,7 @@ class CarefulWork(Work):
 
 
 class SkippableFlow(FlowProgram):
-    """The program of a flow, which with `on_error: skip` leaves out what raises while a block is closed."""
+    """The program of a flow, which with `on_error: skip` leaves out items and keys that raise while a block is closed."""
 
     def when_skipping(self) -> FlowProgram:
         """Return the program for `on_error: skip`."""

@@ -61,7 +61,7 @@ class WindowedFlow(SkippableFlow):
         return state
 
     def _totals(self, batch: EventBatch, cuts: Int64s) -> tuple[Place, list[Any]] | None:
-        """Return the node that keeps the items of a batch as they are, and what each window comes to; None if there is none."""
+        """Return the node that keeps the items of a batch unchanged, and its state of each window; None if there is none."""
         return self._columnar.totals(batch, cuts) if self._columnar and not self.bags else None
 
     def _spans(self, batch: EventBatch, starts: Int64s, stops: Int64s) -> list[Span | None]:
@@ -80,7 +80,7 @@ class WindowedFlow(SkippableFlow):
         ]
 
     def _windows_in_columns(self, batch: EventBatch, cuts: Int64s) -> Found | None:
-        """Return what windows of a batch come to; None if not all of it runs in columns."""
+        """Return the states of windows of a batch; None if not all steps run in columns."""
         if self._columnar is None or not len(batch) or not self._columnar.takes(batch):
             return None
         found = self._columnar.run(batch, cuts)
@@ -88,4 +88,4 @@ class WindowedFlow(SkippableFlow):
 
 
 def _emits_nothing(values: Any, rows: Any = None) -> None:
-    """Take the outputs of items that emit nothing."""
+    """Take no outputs: the items emit nothing."""

@@ -1,6 +1,6 @@
 """Charts over time, in SVG: events a second, seconds of synchronisation, lag, events held, on equal axes.
 
-Red lines are restarts, violet ones plan switches. A stroke of the last drawing is a checkpoint, as high as it took long.
+Red lines are restarts, violet ones plan switches. A stroke of the last drawing is a checkpoint, and its height the duration.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dgs.view.sentences import ENDED
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, FLOOR = 300, 104, 50, 6, 18, 80
 POINTS = 240
-"""Points of a line: more are made one by their greatest value."""
+"""The most points of a line: of more, neighbours are merged into their greatest value."""
 
 MOST_MARKS = 200
 
@@ -64,9 +64,8 @@ def _ends(seen: Seen) -> tuple[float, float]:
 
 
 def _chart(seen: Seen, line: Line) -> Markup:
-    going_on = [
-        moment for moment in seen.moments if moment.status not in ENDED
-    ]  # the last one has means of the whole run
+    # the last one has means of the whole run
+    going_on = [moment for moment in seen.moments if moment.status not in ENDED]
     values = [(place_of(moment.at, seen), line.value(moment)) for moment in going_on]
     top = _round(max((high for _, high in values), default=0.0))
     points = [(x, _height(high, top)) for x, high in _thinned(values)]
@@ -83,7 +82,7 @@ def _chart(seen: Seen, line: Line) -> Markup:
 
 
 def _checkpoints(seen: Seen) -> Markup:
-    """Return the drawing of the checkpoints, those that failed in red."""
+    """Return the drawing of the checkpoints, with failed ones in red."""
     found = [happening for happening in seen.happenings if "checkpoint" in happening.kind]
     top = _round(max((happening.height for happening in found), default=0.0))
     parts = []

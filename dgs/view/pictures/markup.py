@@ -22,7 +22,7 @@ class Markup(str):
 
 
 def element(name_: str, /, *content: str, **attributes: float | str | None) -> Markup:
-    """Return an element. A content that is no `Markup` is text. Attributes that are None are left out; `class_` is `class`."""
+    """Return an element. A content that is not `Markup` is text. Attributes that are None are left out; `class_` is `class`."""
     parts = [f"<{name_}"]
     for key, value in attributes.items():
         if value is not None:

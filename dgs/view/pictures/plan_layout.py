@@ -1,4 +1,4 @@
-"""The places of the workers of a plan in its drawing: the upper levels as cards, what is below them folded into tiles.
+"""The places of the workers of a plan in its drawing: the upper levels as cards, the levels below them folded into tiles.
 
 A level is drawn as cards while it has few workers. Below the last such level each card has a block of tiles, one for each
 worker of its subtree, and the sum of what they do: so 3, 20 and 200 workers are read in the same way.
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from dgs.view.moments import Placed
 
 CARD_WIDTH, NARROW, CARD_HEIGHT, GAP, LEVEL = 172, 104, 62, 12, 58
-"""Pixels of a card, of one that has many beside it, between two cards, and between two levels."""
+"""Pixels: the width of a card, and among many cards, the height of a card, and the gaps between cards and between levels."""
 
 MOST_CARDS, MOST_LEVELS = 6, 5
-"""Cards beside each other, and levels of them, at most; what does not fit is folded."""
+"""The most cards in a level, and the most levels; workers that do not fit are folded."""
 
 LARGE_TILES = 40
 """Folded workers that have room for their names and rates; more are small squares."""

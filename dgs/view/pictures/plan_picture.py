@@ -1,7 +1,7 @@
 """The plan as a tree in SVG. Its slots are filled with the values of a moment: `wN` is worker N, `eN` the edge above it.
 
-An edge is as wide as the events a second that go through it. Colour, a sign and the words say whether a worker works, waits or
-is held back. A dashed line leads from a worker that waits to the name of the stream.
+The width of an edge shows the events a second that go through it. Colour, a sign and words show whether a worker works, waits or is held
+back. A dashed line leads from a waiting worker to the name of the stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIGNS = {"working": "▶", "waiting": "◆", "held": "■", "idle": "○"}
 WORDS = {"working": "works", "waiting": "waits", "held": "is held back", "idle": "has nothing to do"}
 _WIDEST_EDGE = 13.0
 PILL, TOP_OF_PILL, RAIL = 300, 8, 8
-"""Pixels: the width of the name of the stream that is waited for, what is above it, and what is left of the line to it."""
+"""Pixels: the width of the name of the stream that workers wait for, the space above it, and the space left of the line to it."""
 
 
 class PlanPicture:
@@ -109,7 +109,7 @@ class PlanPicture:
         }
 
     def _pill_values(self, moment: Moment) -> dict[str, str]:
-        """Return the name of the stream that is waited for, and the lines to it from the cards that wait."""
+        """Return the name of the stream that workers wait for, and the lines to it from the waiting cards."""
         blamed = moment.cause
         waiting = [
             self._boxes[place]
@@ -222,7 +222,7 @@ def _slot(
 
 
 def _edge_width(rate: float, most: float) -> str:
-    """Return the width of an edge in pixels: its area to the eye grows with the events a second."""
+    """Return the width of an edge in pixels: its visible area grows with the events a second."""
     return f"{1.2 + _WIDEST_EDGE * math.sqrt(max(rate, 0.0) / most):.1f}"
 
 

@@ -1,7 +1,7 @@
 """The streams in SVG, with their frontiers on one axis of event time. The first row is the one furthest behind.
 
-A bar ends at the frontier, a mark stands at the newest row; a dashed line through all bars shows up to where everything is
-complete. There are at most ROWS rows; the rest is one sum.
+A bar ends at the frontier, and a mark shows the newest row. A dashed line through all bars shows up to where everything is complete. There
+are at most ROWS rows; the rest is summed up.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class StreamPicture:
         frontiers = [stream.frontier for stream in streams if not stream.has_ended]
         complete = None if None in frontiers else min((f for f in frontiers if f is not None), default=high)
         at = LEFT if complete is None else LEFT + self._along(complete, low, high)
-        at = at if frontiers else -LEFT  # outside of the drawing: no stream is waited for
+        at = at if frontiers else -LEFT  # outside of the drawing, since no worker waits for a stream
         values = {
             "low@x1": f"{at:.0f}",
             "low@x2": f"{at:.0f}",
@@ -165,7 +165,7 @@ class StreamPicture:
 
 
 def by_frontier(streams: Sequence[StreamNow]) -> list[StreamNow]:
-    """Return streams with those first that hold the run back: what is waited for, then by frontier, ended ones last."""
+    """Return streams, beginning with those that hold the run back: streams that workers wait for, then by frontier, ended ones last."""
     floor = float("-inf")
     return sorted(
         streams, key=lambda s: (s.has_ended, not s.is_waited_for, floor if s.frontier is None else s.frontier)

@@ -1,4 +1,4 @@
-"""Texts of the page: numbers in few characters, spans of time, event times, and foreign texts without tricks.
+"""Texts of the page: numbers in few characters, spans of time, event times, and safe forms of foreign texts.
 
 >>> count(1_204_118), count(212), seconds(15.2), size(6_200_000), share(0.713)
 ('1.20 M', '212', '15.2 s', '6.20 MB', '71 %')
@@ -17,14 +17,14 @@ _THOUSAND = 1000
 _PREFIXES = ("", " k", " M", " G", " T", " P")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _EARLIEST, _LATEST = 10**8, 10**10
-"""Seconds since 1970 that are shown as a date, from 1973 to 2286: others are counted from a beginning of the user's own."""
+"""Seconds since 1970 that are shown as a date, from 1973 to 2286: other times count from some origin of the user's own."""
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Categories of characters that are not seen, or that turn the direction of what follows."""
+"""Categories of invisible characters, and of those that change the direction of text."""
 
 
 def clean(text: object, most: int = 300) -> str:
-    r"""Return a text with secrets masked, unseen characters made visible, and at most `most` characters.
+    r"""Return a text with secrets masked, invisible characters replaced, and at most `most` characters.
 
     >>> clean("a\x00b\u202egnp.exe"), clean("x" * 9, 5)
     ('a�b�gnp.exe', 'xxxx…')
@@ -61,7 +61,7 @@ def size(number: float) -> str:
 
 
 def share(part: float) -> str:
-    """Return a part of one in per cent."""
+    """Return a share (0 to 1) in per cent."""
     return f"{100 * part:.0f} %"
 
 
