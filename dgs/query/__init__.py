@@ -5,9 +5,9 @@ Needs `pip install 'dgs[query]'`. `import dgs` imports none of this.
 - `relation`: the ten nodes and `Script`; `types`: schemas and values; `errors`: `QueryError` and `Span`.
 - `scalar`: expressions over a row, `functions` and `meanings`: the table of functions; `aggregates`: those of groups.
 - `evaluate`: the reference interpreter.
-- `split`: from a query to compactions and an answer; `compact`: the state that is kept; `sql_text`, `duck`: statements and DuckDB.
+- `split`: divides a query into compactions and an answer; `compact`: the kept state; `sql_text`, `duck`: statements and DuckDB.
 - `build`: queries in Python; `program`: `QueryProgram`.
-- `standing`: `Query`, which `dgs.query(text)` makes, and what keeping it costs.
+- `standing`: `Query`, which `dgs.query(text)` makes, and the cost of keeping its answer.
 """
 
 from __future__ import annotations

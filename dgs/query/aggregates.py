@@ -36,9 +36,9 @@ class UserAggregation:
 class Aggregate:
     """An aggregate of `arguments`: a name of `AGGREGATES`, or `user`.
 
-    `count` without arguments counts rows, with one the values that are not null. `distinct`: different values only. `where`: only rows
-    for which it is true. `empty`: what a sum, and `some` and `all`, of no values is; "null" as in SQL, "zero" as in MRQL. `is_exact`: DuckDB
-    rounds a sum of floats once, as the interpreter always does.
+    `count` without arguments counts rows, with an argument its values that are not null. `distinct`: different values only. `where`: only
+    rows for which it is true. `empty`: the value of a sum, and of `some` and `all`, of no values: "null" as in SQL, "zero" as in MRQL.
+    `is_exact`: DuckDB rounds a sum of floats once, as the interpreter always does.
     """
 
     function: str
@@ -154,7 +154,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[[Weighted], Any]:
 
 
 def _by_second(choose: Callable[..., Any]) -> Callable[[Weighted], Any]:
-    """Return the first argument where the second is extreme; of several the one that comes first."""
+    """Return the first argument where the second is extreme; of several rows, that of the first."""
 
     def chosen(values: Weighted) -> Any:
         pairs = [given for given, weight in values if weight > 0 and given[1] is not None]

@@ -109,11 +109,11 @@ class Col:
         return hash(self.scalar)
 
     def is_null(self) -> Col:
-        """Return whether it is null."""
+        """Return the condition that it is null."""
         return Col(call("isnull", self.scalar))
 
     def call(self, function: str, *others: Any) -> Col:
-        """Return a function of the table of functions, of this and others: `col("line").call("lower")`."""
+        """Return a call of a function of the table, with this and other arguments: `col("line").call("lower")`."""
         return Col(call(function, self.scalar, *(value(one).scalar for one in others)))
 
 
@@ -172,7 +172,7 @@ def _of_columns(options: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A relation with methods. Columns are attributes: `orders.day`; `orders["group"]` where a name is also a method's."""
+    """A relation with methods. Columns are attributes: `orders.day`; or `orders["group"]` if a method has the same name."""
 
     relation: Relation
 
@@ -198,7 +198,7 @@ class Query:
         return Query(Map(self.relation, tuple(fields)))
 
     def named(self, name: str) -> Query:
-        """Return the rows with each column named `name.column`: both sides of a join need other names."""
+        """Return the rows with each column named `name.column`: both sides of a join need different names."""
         names = self.relation.schema.names
         return Query(Map(self.relation, tuple((f"{name}.{one}", column(one)) for one in names)))
 
@@ -219,7 +219,7 @@ class Query:
         return self.group(*self.relation.schema.names)
 
     def union(self, *others: Query) -> Query:
-        """Return all rows of all."""
+        """Return all rows of this and other relations."""
         return Query(Union((self.relation, *(one.relation for one in others))))
 
     def expand(self, items: Col, as_: str) -> Query:
@@ -227,7 +227,7 @@ class Query:
         return Query(Expand(self.relation, items.scalar, as_))
 
     def windows(self, size: int, slide: int | None = None, *, at: str = "ts") -> Query:
-        """Return a row for each window that it is in, with the window's end as `window_end`."""
+        """Return each row once for each window that it is in, with the window's end as `window_end`."""
         return Query(Window(self.relation, size, slide or size, at=at))
 
     def order(self, *by: str, descending: bool = False, limit: int | None = None) -> Query:

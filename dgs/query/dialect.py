@@ -1,7 +1,7 @@
 """The text of a query in a dialect of SQL: every node of the algebra as one statement over its inputs, every scalar as an expression.
 
-Names are quoted and values written in full, so nothing of a script's text comes here unread. Weights do not appear: tables have one row
-for each row. What dialects say in different ways are the class variables and the abstract methods of `Dialect`.
+Names are quoted and values are written as literals, so no part of a script's text gets here unparsed. Weights do not appear: tables have
+each row as often as its weight says. Dialects differ in the class variables and the abstract methods of `Dialect`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dgs.query.types import Schema, Type
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The columns of a row: their types, and the text of each where it is not the column's name."""
+    """The columns of a row: their types, and the text of each if it is not the column's name."""
 
     schema: Schema
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def aggregate(self, one: Aggregate, schema: Schema) -> str:
-        """Return the text of an aggregate, with the type that the algebra gives it."""
+        """Return the text of an aggregate, with its type in the algebra."""
 
     @abstractmethod
     def call(self, scalar: Scalar, names: Names) -> str:
@@ -78,7 +78,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def group_by(self, keys: Sequence[str]) -> str:
-        """Return what a group is made by, given the texts of its keys."""
+        """Return the GROUP BY of a group, given the texts of its keys."""
 
     @abstractmethod
     def lacks(self, node: Relation) -> Exception:
@@ -94,7 +94,7 @@ class Dialect(ABC):
         return self.TYPES[of.kind]
 
     def made(self, form: str, parts: Iterable[str]) -> str:
-        """Return the text of something that consists of parts."""
+        """Return the text of a form with its parts."""
         return self.FORMS[form].format(", ".join(parts))
 
     # -- scalars -------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Dialect(ABC):
         return f"CASE {' '.join(texts)} ELSE {otherwise} END"
 
     def unified(self, texts: Sequence[str], kinds: Sequence[str]) -> list[str]:
-        """Return numbers of one kind: integers beside floats become floats."""
+        """Return the texts of numbers with one kind: integers beside floats become floats."""
         is_mixed = {"int64", "float64"} <= set(kinds)
         return [
             f"CAST({text} AS DOUBLE)" if is_mixed and kind == "int64" else text
@@ -139,7 +139,7 @@ class Dialect(ABC):
         ]
 
     def typed(self, scalar: Scalar, names: Names, wanted: Type) -> str:
-        """Return the text of a scalar with the type of the algebra, which a column has."""
+        """Return the text of a scalar with its type in the algebra, which columns already have."""
         text = self.scalar(scalar, names)
         return text if isinstance(scalar, exp.Column) else f"CAST({text} AS {self.type(wanted)})"
 
@@ -160,7 +160,7 @@ class Dialect(ABC):
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def statement(self, relation: Relation) -> str:
-        """Return the statement of a relation. Rows come in any order, but for an `Order`; `Repeat` has no statement."""
+        """Return the statement of a relation. Rows come in any order, except for an `Order`; `Repeat` has no statement."""
         writer: Callable[[Any], str] | None = getattr(self, f"_{type(relation).__name__.lower()}", None)
         if writer is None:
             raise self.lacks(relation)

@@ -70,7 +70,7 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
 
 @lru_cache(maxsize=4)
 def parsed(text: str) -> dict[str, Any]:
-    """Return the tree of a text of SQL as DuckDB reads it, or its `error`; nothing if DuckDB or its JSON is not installed."""
+    """Return DuckDB's parse tree of a text of SQL, or its `error`; nothing if DuckDB or its JSON is not installed."""
     if find_spec("duckdb") is None:
         return {}
     import duckdb
@@ -93,7 +93,7 @@ def function_names() -> frozenset[str]:
 
 
 def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """Tell DuckDB of the functions of users, and of exact sums, that a statement calls. A null argument makes a null."""
+    """Register the functions of users, and of exact sums, that a statement calls. A null argument gives null."""
     known: set[str] = _HERE.__dict__.setdefault("functions", set())
     if "float_bin(" in statement and "float_bin" not in known:
         known.add("float_bin")
@@ -104,9 +104,8 @@ def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> No
         function = FUNCTIONS[name]
         of = function.called_back or ()
         result = type_text(function.type(of))
-        is_float = (
-            result == "DOUBLE"
-        )  # as a text, since DuckDB makes a null of the NaN that a function returns
+        # as text, since DuckDB turns a returned NaN into null
+        is_float = result == "DOUBLE"
         python = _as_text(function.python) if is_float else function.python
         wanted[name] = python, [type_text(one) for one in of], "VARCHAR" if is_float else result
     for name, (python, listed) in CALLED_BACK.items():
@@ -143,7 +142,7 @@ KINDS = {"INT64": "int64", "DOUBLE": "float64", "BOOL": "bool"}
 
 
 def _of_values(said: str) -> QueryError:
-    """Return the error for values on which a function fails, from what DuckDB says of them."""
+    """Return the error for values on which a function fails, from DuckDB's message."""
     for pattern, code, problem in FAULTS:
         found = re.search(pattern, said)
         if found is not None:
@@ -162,9 +161,9 @@ def _as_text(python: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _strict(python: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """Return a function of so many arguments that is null where one is. DuckDB asks for its signature.
+    """Return a function of `count` arguments that returns null if an argument is null. DuckDB reads its signature.
 
-    What it raises is kept, since DuckDB passes on only its text.
+    Its exception is kept, since DuckDB passes on only the text.
     """
     called = null_of_null(python)
 

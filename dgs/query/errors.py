@@ -50,7 +50,7 @@ CODES = {
     "Q703": ("a row that does not fit its schema", 5),
     "Q704": ("a function that fails on its values", 5),
 }
-"""The codes, with what each is about and the exit code: 3 before a run, 5 in it, 4 if something is missing on the machine."""
+"""The codes, with the subject of each and the exit code: 3 before a run, 5 in a run, 4 if something is missing on the machine."""
 
 REMEDIES = {
     "Q110": "Leave it out.",
@@ -62,7 +62,7 @@ REMEDIES = {
     "Q208": "Give both sides the same number of columns, of types that fit.",
     "Q704": "Leave such values out in a `where`, or ask for them in a `case`.",
 }
-"""What to do about a mistake of a code where nothing better is known."""
+"""What to do about a mistake of a code, if nothing better is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class Span:
 
 
 class QueryError(InvalidError):
-    """A query is wrong, or its data are. Facts: `code`, `problem`, `remedy`, `span` or None, and what the raiser adds.
+    """A query is wrong, or its data are. Facts: `code`, `problem`, `remedy`, `span` or None, and further ones.
 
-    `code` and `exit_code` of the error are those of `CODES`; DGS311 is the code of them all.
+    `code` and `exit_code` are those of `CODES`; as an error of dgs it is DGS311.
     """
 
     code = "DGS311"

@@ -1,4 +1,4 @@
-"""The reference interpreter: what a query means, in plain Python over Z-bags. Every other way of answering is tested against it.
+"""The reference interpreter: the meaning of a query, in plain Python over Z-bags. All other ways of answering are tested against it.
 
 A Z-bag is a dictionary from rows, as tuples, to their weights, none of them 0.
 
@@ -42,7 +42,7 @@ Tables = Mapping[str, ZBag]
 
 MOST_BOUND = 10_000
 _BOUND: dict[tuple[int, int], tuple[Bound, Scalar, Schema]] = {}
-"""What scalars are bound to, by the identities of scalar and schema, which are kept so that no others get these."""
+"""Cached bound scalars, by the ids of scalar and schema, which are kept so that no other objects get these ids."""
 
 
 def zbag(rows: Iterable[Row], weight: int = 1) -> ZBag:
@@ -124,7 +124,7 @@ def _listed(bag: ZBag) -> list[Row]:
 
 
 class Varying:
-    """The relations that read names which a loop binds: they have another value at each step."""
+    """The relations that read the names of a loop: they have another value at each step."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -143,7 +143,7 @@ class Varying:
 class Evaluation:
     """One evaluation over fixed tables. A node that is read several times is computed once.
 
-    In a loop, `names` are those that the loop binds; what reads none of them is left to the evaluation `around`, which computes it once.
+    In a loop, `names` are those that the loop binds. Relations that read none of them are left to the evaluation `around`, which computes them once.
     """
 
     def __init__(
@@ -239,9 +239,8 @@ class Evaluation:
             )
             for _, each in node.aggregates
         ]
-        are_floats = [
-            one.kind == "float64" for one in node.schema.types[len(node.keys) :]
-        ]  # a sum of nothing may be the integer 0
+        # a sum of no values may be the integer 0
+        are_floats = [one.kind == "float64" for one in node.schema.types[len(node.keys) :]]
         groups: dict[Row, list[tuple[Row, int]]] = {} if keys else {(): []}
         for row, weight in self.of(node.input).items():
             groups.setdefault(tuple([one(row) for one in keys]), []).append((row, weight))
@@ -266,7 +265,7 @@ class Evaluation:
 
     def _ordered(self, node: Order) -> list[Row]:
         rows = _listed(self.of(node.input))
-        for key in reversed(node.by):  # sorting is stable: the last key first
+        for key in reversed(node.by):  # sorting is stable, so the last key comes first
             value = _bound_once(key.scalar, node.input.schema, node.span)
             rows.sort(key=_sorter(value, key.descending, key.nulls_first))
         stop = None if node.limit is None else node.offset + node.limit
@@ -308,7 +307,7 @@ Nested.meaning = staticmethod(_nested)
 
 
 def _bound_once(scalar: Scalar, schema: Schema, span: Span | None = None) -> Bound:
-    """Bind a scalar as `bound` does, and know it the next time: a query is asked of many few rows."""
+    """Bind a scalar like `bound`, but cache it: a query is often asked over a few rows."""
     place = (id(scalar), id(schema))
     known = _BOUND.get(place)
     if known is None:
@@ -327,7 +326,7 @@ def _bound_or_none(predicate: Any, schema: Schema) -> Bound | None:
 
 
 def _sorter(value: Bound, descending: bool, nulls_first: bool) -> Any:
-    """Return a sort key: nulls at their end, whichever way the others are sorted."""
+    """Return a sort key: nulls at their end, in whichever order the other values are."""
 
     def compared(one: Row, other: Row) -> int:
         a, b = value(one), value(other)
@@ -369,7 +368,7 @@ def _partners(node: Join, right: ZBag) -> Callable[[Row], list[Row]]:
 
 
 def widened(bag: ZBag, schema: Schema, types: tuple[Any, ...]) -> ZBag:
-    """Return rows with integers as floats where the other type is float64."""
+    """Return rows with integers as floats if the common type is float64."""
     if all(
         one.kind != "float64" or other.kind != "int64" for one, other in zip(types, schema.types, strict=True)
     ):

@@ -1,7 +1,7 @@
 """Front ends: the languages of queries, and how a text in one of them becomes a script of the algebra.
 
 A front end is a function `script(text, sources, *, name, params)`. `sources` are the streams and tables by name, `name` that of the
-file for errors, `params` the values of parameters. It has no meaning of its own: that is the algebra's.
+file for errors, `params` the values of parameters. It defines no meaning: the algebra does.
 
 >>> language_of("top.sql"), language_of("words.PIG"), language_of(None)
 ('sql', 'pig', 'sql')
@@ -27,11 +27,11 @@ FRONTS = {
     "pig": ("dgs.query.pig:script", ("sqlglot", "lark")),
     "mrql": ("dgs.query.mrql:script", ("sqlglot", "lark")),
 }
-"""The languages, which are extensions of files too: where the front end is, and the packages that it needs."""
+"""The languages (also extensions of files), with the place of the front end and the packages that it needs."""
 
 
 def language_of(file: str | None, given: str | None = None) -> str:
-    """Return the language of a text: the one given, else that of the file's extension, else SQL. Raises QueryError Q501."""
+    """Return the language of a text: the given one, else that of the file's extension, else SQL. Raises QueryError Q501."""
     if given is None:
         extension = "" if file is None else PurePath(file).suffix.lower().removeprefix(".")
         return extension if extension in FRONTS else "sql"

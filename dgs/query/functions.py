@@ -1,7 +1,7 @@
 """The table of scalar functions: for each its types, its treatment of nulls, its meaning in Python, and its text for DuckDB and Spark.
 
-A scalar is a tree of sqlglot expressions. A node stands for the function that `name_of` gives: its class's name, through `ALIASES`, or
-the name of an `exp.Anonymous`. To add a function, add a line to the table.
+A scalar is a tree of sqlglot expressions. `name_of` gives the function of a node: by its class's name, through `ALIASES`, or by the name of
+an `exp.Anonymous`. To add a function, add a line to the table.
 
 >>> from sqlglot import exp
 >>> name_of(exp.Add(this=exp.Literal.number(1), expression=exp.Literal.number(2)))
@@ -47,9 +47,9 @@ class Function:
     """One function.
 
     `duckdb` and `spark` are texts with `{0}`, `{1}` for arguments, `{all}` for all of them with commas, and `{digits}` for all but the
-    first as small integers. `least` and `most`: the number of arguments. `sees_nulls`: it is called with nulls too; else the result is null if an argument is.
-    `unifies`: integers become floats where another argument is a float. `called_back`: the types of the arguments of a user's function,
-    which DuckDB calls back by its name.
+    first as small integers. `least` and `most`: the number of arguments. `sees_nulls`: it is also called with nulls; otherwise the result
+    is null if an argument is. `unifies`: integers become floats if another argument is a float. `called_back`: the types of the arguments
+    of a user's function, which DuckDB calls back by its name.
     """
 
     name: str
@@ -105,13 +105,13 @@ ALIASES = {
 
 
 def name_of(node: exp.Expression) -> str:
-    """Return the name of the function that a node stands for."""
+    """Return the name of the function of a node."""
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else node.key
     return ALIASES.get(name, name)
 
 
 def arguments_of(node: exp.Expression) -> list[exp.Expression]:
-    """Return the arguments of a node that stands for a function, in order."""
+    """Return the arguments of a node, in order."""
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
     found: list[exp.Expression] = []
@@ -124,7 +124,7 @@ def arguments_of(node: exp.Expression) -> list[exp.Expression]:
 
 
 def null_of_null(python: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is null where an argument is."""
+    """Return a function that returns null if an argument is null."""
     return lambda *given: None if any(one is None for one in given) else python(*given)
 
 
@@ -175,7 +175,7 @@ def _arithmetic() -> None:
     digits = "(CASE WHEN abs({0}) < 1e15 THEN round({0} * power(10e0, {1})) / power(10e0, {1}) ELSE {0} + 0 * {1} END)"
     _define("as_decimal", m.as_decimal, always(FLOAT, NUMBER, "int64"), digits, 2)
     near = {"floor": "floor({0})", "ceil": "ceil({0})", "trunc": "(CASE WHEN {0} < 0 THEN ceil({0}) ELSE floor({0}) END)"}
-    for name, spark in near.items():  # Spark's are integers, which do not hold large floats
+    for name, spark in near.items():  # Spark's function returns integers, which cannot hold large floats
         _define(name, m.whole(getattr(math, name)), numeric, name + "({0})", 1,
             spark=f"(CASE WHEN {{0}} BETWEEN -1e15 AND 1e15 THEN {spark} ELSE {{0}} END)")
     for name, asked in (("isnan", math.isnan), ("isinf", math.isinf), ("isfinite", math.isfinite)):
@@ -185,7 +185,7 @@ def _arithmetic() -> None:
     of_angle = {name: m.angular(getattr(math, name)) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "degrees", "radians")}
     for name, python in (of_one | of_angle).items():
         spark = f"{name}(CAST({{0}} AS DOUBLE))"
-        if name in ("ln", "log2", "log10"):  # null in Spark of what is not positive
+        if name in ("ln", "log2", "log10"):  # Spark returns null for numbers that are not positive
             spark = f"(CASE WHEN {{0}} > 0 THEN {spark} WHEN {{0}} = 0 THEN double('-inf') WHEN {{0}} < 0 THEN double('nan') END)"
         _define(name, python, always(FLOAT, NUMBER), name + "(CAST({0} AS DOUBLE))", 1, spark=spark)
     _define("atan2", m.angular(math.atan2), always(FLOAT, NUMBER), "atan2(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE))", 2)
@@ -194,7 +194,7 @@ def _arithmetic() -> None:
         _define(name, python, always(INT, "int64"), f"({{0}} {sign} {{1}})", 2)
     _define("bitwisexor", operator.xor, always(INT, "int64"), "xor({0}, {1})", 2, spark="({0} ^ {1})")
     powered = "power(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE))"
-    is_one = "{1} IS NOT NULL AND ({0} = 1 OR {0} = -1 AND abs({1}) = double('inf'))"  # NaN in Spark
+    is_one = "{1} IS NOT NULL AND ({0} = 1 OR {0} = -1 AND abs({1}) = double('inf'))"  # Spark returns NaN
     _define("power", m.power, always(FLOAT, NUMBER), powered, 2, spark=f"(CASE WHEN {is_one} THEN 1.0D ELSE {powered} END)")
 
 

@@ -1,4 +1,4 @@
-"""Queries as programs: leaves compact what they see, and a closing event emits the answer over all rows so far.
+"""Queries as programs: leaves compact their rows, and a closing event emits the answer over all rows so far.
 
 >>> import dgs
 >>> from dgs.query.relation import Aggregate, Group, Source, column
@@ -54,12 +54,12 @@ FEW = 200
 
 State = tuple[Compact, ...]
 Rows = Any
-"""Rows of a table that does not change: sequences, mappings, an Arrow table, or a function that reads them where they are needed."""
+"""Rows of a table that does not change: sequences, mappings, an Arrow table, or a function that reads them on demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One compaction as a monoid of `Compact` states: h by Arrow or else DuckDB for many rows, and by the interpreter for few."""
+    """One compaction as a monoid of `Compact` states. Many rows are compacted by Arrow or DuckDB, few by the interpreter."""
 
     compaction: Compaction
     layout: Layout = field(init=False)
@@ -105,13 +105,13 @@ class QueryProgram(Windows):
     """A program that keeps the answer of a query. Its kinds are the names of the streams, and `closes`, whose events ask for the answer.
 
     `query`: a relation, a `Script`, or relations by name; an output is a record, with its name as `output` if there are several.
-    `tables`: the rows of sources that do not change. `weights`: for a stream that deletes, the column that says so. `deletes`: kinds whose
-    events delete rows of a stream, by its name. `output`: "snapshot", all rows, or "changes", rows with `w` of 1 or -1 against the answer
-    before. `resets`: an answer is over the rows since the one before. `on_negative`: what an answer does with more deletions of a row
-    than insertions, "error" (Q702) or "drop". `require`: the worst class accepted (Q301). `exact`: sums of floats are integers by
-    exponent, so that they are those of the rows that are there, rounded once, whatever came and went.
+    `tables`: the rows of sources that do not change. `weights`: for a stream with deletions, the column that marks them. `deletes`: kinds
+    whose events delete rows of a stream, by its name. `output`: "snapshot", all rows, or "changes", rows with `w` of 1 or -1 relative to
+    the previous answer. `resets`: an answer is over the rows since the previous one. `on_negative`: what an answer does if a row has more
+    deletions than insertions, "error" (Q702) or "drop". `require`: the worst class accepted (Q301). `exact`: sums of floats are kept as
+    integers by exponent, so they are exact for the present rows, and rounded once.
 
-    Raises QueryError Q301, Q302; ProgramError for names that no stream has.
+    Raises QueryError Q301, Q302; ProgramError for names of unknown streams.
     """
 
     emits_columns = True
@@ -172,7 +172,7 @@ class QueryProgram(Windows):
             )
 
     def _check_extremes(self, deleting: set[str]) -> None:
-        """Refuse deletions of streams of which only the least or greatest value is kept."""
+        """Refuse deletions from streams of which only the least or greatest value is kept."""
         for one in self.held:
             found = sorted(deleting.intersection(one.compaction.streams))
             if found and {"min", "max"}.intersection(one.layout.merges):
@@ -183,21 +183,21 @@ class QueryProgram(Windows):
                 raise ProgramError(program=self.name, problem=problem)
 
     at: Mapping[str, str] = MappingProxyType({})
-    """For a program that answers windows, the column of each stream with its times."""
+    """For a program over windows: the column of each stream with its times."""
 
     @property
     def reach(self) -> int:
-        """The distance of the last closing event behind the last row, so that all rows are answered."""
+        """How far the last closing event must be after the last row, for all rows to be in an answer."""
         return 0
 
     def identity_parts(self) -> dict[str, str]:
-        """Return the compactions: another answer over the same ones may use the state."""
+        """Return the compactions: another answer over the same compactions may use the state."""
         parts = {f"compaction {number}": one.text for number, one in enumerate(self.held)}
         parts |= {f"loop {name}": str(layouts[0].schema) for name, layouts in self._loop_layouts.items()}
         return parts | {"output": self.output if self.output == "changes" else "snapshot"}
 
     def _check_outputs(self) -> None:
-        """Refuse a column with the name of what is put beside the columns of an answer. Raises QueryError Q202."""
+        """Refuse a column with the name of a column that is added to answers. Raises QueryError Q202."""
         outputs = self.script.outputs
         beside = {"w": "how often a row comes or goes"} if self.output == "changes" else {}
         beside |= {"output": "which output a row is of"} if len(outputs) > 1 else {}
@@ -217,14 +217,14 @@ class QueryProgram(Windows):
 
     @cached_property
     def _before(self) -> tuple[Layout, ...]:
-        """The layouts of the answers before, one for each output, if changes are wanted."""
+        """The layouts of the previous answers, one for each output, if changes are wanted."""
         if self.output != "changes":
             return ()
         return tuple(_counted(one.schema) for _, one in self.script.outputs)
 
     @cached_property
     def _loop_layouts(self) -> dict[str, tuple[Layout, ...]]:
-        """The layouts of where warm loops ended, by the loop's first name."""
+        """The layouts of the last values of warm loops, by the loop's first name."""
         return {
             one.names[0]: tuple(_counted(start.schema) for start in one.start) for one in self._warm_loops()
         }
@@ -235,7 +235,7 @@ class QueryProgram(Windows):
 
     @property
     def _kept(self) -> tuple[Layout, ...]:
-        """The layouts of what an answer leaves for the next one."""
+        """The layouts of the rows that an answer keeps for the next one."""
         return (*self._before, *(layout for layouts in self._loop_layouts.values() for layout in layouts))
 
     def identity(self) -> State:
@@ -303,7 +303,7 @@ class QueryProgram(Windows):
         return (*own, *before, *self._ended(ended))
 
     def _last(self, ends: State) -> dict[str, Values]:
-        """Return where warm loops begin: where they ended, if there has been an answer."""
+        """Return the values with which warm loops begin: their last ones, if there has been an answer."""
         states = iter(ends)
         found = {name: tuple(map(_table_of, layouts, states)) for name, layouts in self._loop_layouts.items()}
         return {name: tables for name, tables in found.items() if any(map(len, tables))}
@@ -316,7 +316,7 @@ class QueryProgram(Windows):
         )
 
     def _emit(self, found: Mapping[str, pa.Table], emit: Emit) -> None:
-        take = getattr(emit, "column", None)  # a caller that changes rows on their way has none
+        take = getattr(emit, "column", None)  # a caller that changes rows on the way has no columns
         for name, table in found.items():
             if take is not None and is_flat(table):
                 label = {"output": pa.repeat(name, len(table))} if len(found) > 1 else {}
@@ -340,7 +340,7 @@ class QueryProgram(Windows):
 
 
 def _counted(schema: Schema) -> Layout:
-    """Return the layout of rows with how often each is there."""
+    """Return the layout of rows with their multiplicities."""
     return Layout(Schema((*schema.fields, ("$w", INT))), len(schema), ("sum",))
 
 
@@ -354,7 +354,7 @@ def _table_of(layout: Layout, state: Compact) -> pa.Table:
 
 
 def _again(script: Script, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return how another process makes the program, None if the query has no form as data."""
+    """Return how another process makes the program, None if the query cannot be written as data."""
     try:
         return "dgs.query.program:made_again", {"data": data_of([script, dict(options)])}
     except CodecError:

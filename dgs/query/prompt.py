@@ -1,4 +1,4 @@
-"""The prompt of queries: statements are read one by one, each sees what came before, and a mistake does not end the prompt.
+"""The prompt of queries: statements are read one by one, each sees the earlier ones, and a mistake does not end the prompt.
 
 >>> prompt = Prompt("sql")
 >>> prompt.fed("select 1 + 1 as two")
@@ -51,7 +51,7 @@ class Known:
 
 
 class Prompt:
-    """A growing script. `tables`: what SQL reads beside the aliases of Pig. `base_dir`: where files are."""
+    """A growing script. `tables`: the tables of SQL beside the aliases of Pig. `base_dir`: the directory of files."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Prompt:
         return bool(self._rest.strip())
 
     def fed(self, line: str) -> list[str]:
-        """Return what is shown for a line of input."""
+        """Return the lines to show for a line of input."""
         try:
             if not self.is_waiting and line.lstrip().startswith(":"):
                 return list(self._command(line.strip()[1:]))
@@ -87,7 +87,7 @@ class Prompt:
             return [str(error)]
 
     def ended(self) -> list[str]:
-        """Return what is shown at the end of the input: a statement without its end is a mistake."""
+        """Return the lines to show at the end of the input, where an unended statement is a mistake."""
         text, self._rest = self._rest, ""
         return [f"Q101 {NAME}: the input ends within a statement\n    {text.strip()}"] if text.strip() else []
 
@@ -178,7 +178,8 @@ class Prompt:
 
         if self._pig is None:
             self._pig = Translator(self._base_dir, {name: str(one) for name, one in self._params.items()})
-        self._pig.environment.lost.clear()  # their mistakes have been shown: from now on they are unknown names
+        # their mistakes have been shown; from now on these names are unknown
+        self._pig.environment.lost.clear()
         script = read_script(self._rest, NAME, is_open=True)
         self._rest = script.rest.lstrip()
         before = replace(self._pig.program, problems=[], notes=[], outputs=[], requests=[])

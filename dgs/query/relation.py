@@ -1,8 +1,8 @@
 """The algebra of queries: ten nodes over bags of rows with integer weights, and scripts of named outputs.
 
-Nodes are values: equal by their fields, except for `span`, the place in the text. Every node has a `schema`, computed when it is first
-asked for, with mistakes as QueryError; the names of its columns differ. Scalars are those of `scalar`. A weight of 1 is an
-insertion and of -1 a deletion; `evaluate` gives the meaning.
+Nodes are values: equal by their fields, except for `span`, the place in the text. Every node has a `schema`, which is computed on first
+use, with mistakes as QueryError; its columns have different names. Scalars are those of `scalar`. A weight of 1 is an insertion and of -1 a
+deletion; `evaluate` gives the meaning.
 
 >>> flights = Source("flights", Schema.of(carrier=TEXT, delay=INT))
 >>> by = Group(flights, (("carrier", column("carrier")),), (("n", Aggregate("count")),))
@@ -82,7 +82,7 @@ class Relation:
 class Source(Relation):
     """A stream (`changes`), or a table that does not change. `rows`: those of a table that is written in the text itself.
 
-    `deletes`: rows of the stream may come with weight -1. Without it min and max need not keep all values.
+    `deletes`: rows of the stream may come with weight -1. Without that, min and max need not keep all values.
     """
 
     name: str
@@ -107,13 +107,13 @@ class Map(Relation):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the input is: columns that only sort it may be left out of a list."""
+        """Whether the input is: a list may lose columns that only sort it."""
         return self.input.is_ordered
 
 
 @dataclass(frozen=True)
 class Where(Relation):
-    """The rows for which a predicate is true: where it is null, the row is out."""
+    """The rows for which a predicate is true; rows for which it is null are left out."""
 
     input: Relation
     predicate: Scalar
@@ -140,7 +140,7 @@ class Expand(Relation):
 
 @dataclass(frozen=True)
 class Union(Relation):
-    """All rows of the inputs, weights added. Columns have the names of the first input's, and types that all fit."""
+    """All rows of the inputs, weights added. Columns have the names of the first input, and common types."""
 
     parts: tuple[Relation, ...]
 
@@ -163,10 +163,11 @@ class Union(Relation):
 
 @dataclass(frozen=True)
 class Join(Relation):
-    """Rows of both sides that fit. `pairs`: equal scalars of left and right, where null never matches; `residual`: over both.
+    """Pairs of rows of both sides. `pairs`: equal scalars of left and right, where null never matches; `residual`: a predicate over both.
 
     `left` and `full` keep rows without a partner, with nulls. `semi` and `anti`: rows of the left that have a partner, or none; a
-    partner counts by support > 0, not by its weight. The names of both sides differ. Without pairs and residual: all pairs.
+    partner counts by support > 0, not by its weight. The columns of both sides have different names. Without `pairs` and `residual`: all
+    pairs of rows.
     """
 
     left: Relation
@@ -231,7 +232,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Order(Relation):
-    """The rows as a list. Ties, and a limit without `by`, are by all columns, ascending, nulls last: every plan gives the same."""
+    """The rows as a list. Ties, and a limit without `by`, are decided by all columns, ascending, nulls last, so that every plan gives the same."""
 
     input: Relation
     by: tuple[Key, ...] = ()
@@ -251,7 +252,7 @@ class Order(Relation):
 
 @dataclass(frozen=True)
 class Window(Relation):
-    """A row for each window that it is in, with the window's end as the new last column `as_`.
+    """Each row once for each window that it is in, with the window's end as the new last column `as_`.
 
     A window is [end - size, end), its start a multiple of `slide`. `at`: the column, an integer, of the row's time (`unit` "range") or of
     its number in the stream (`unit` "rows"). A row whose `at` is null is in no window.
@@ -277,7 +278,7 @@ class Repeat(Relation):
     """Iteration: `names` begin as `start` and become `body`, over and over, as long as `until` is not true, at most `limit` times.
 
     In `body` and `until` a name is `Source(name, schema, changes=False)`. `until` is a relation of one row and one column, over the new
-    values; the old ones are there as `old(name)`. The node is the last value of `names[result]`.
+    values; `old(name)` is the name of an old one. The result is the last value of `names[result]`.
     """
 
     names: tuple[str, ...]
@@ -323,7 +324,7 @@ def old(name: str) -> str:
 class Script:
     """Named outputs over a shared graph, in order. A node that several of them read is computed once.
 
-    `refused`: why statements were left out, which are outside of the language's subset (Q110) or need one that is.
+    `refused`: why statements were left out: they are outside of the language's subset (Q110), or need a statement that is.
     """
 
     outputs: tuple[tuple[str, Relation], ...]
@@ -359,7 +360,7 @@ class Script:
 
 
 def walk(relation: Relation) -> Iterator[Relation]:
-    """Yield a relation and all that it reads, each node once, inputs after the nodes that read them."""
+    """Yield a relation and all nodes that it reads, each once, inputs after their readers."""
     seen: set[int] = set()
     waiting = [relation]
     while waiting:
@@ -371,7 +372,7 @@ def walk(relation: Relation) -> Iterator[Relation]:
 
 
 def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """Return a relation with `change` applied to every node, inputs first. Nodes that were shared stay shared."""
+    """Return a relation with `change` applied to every node, inputs first. Shared nodes stay shared."""
     done: dict[int, Relation] = {}
 
     def of(one: Relation) -> Relation:

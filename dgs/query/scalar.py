@@ -1,6 +1,6 @@
 """Scalars: expressions over the columns of one row, as trees of sqlglot, with their types and their meaning in Python.
 
-`bound` gives both. Three-valued logic: a comparison with null is null, `and` and `or` know that false and true decide alone.
+`bound` gives both. Logic is three-valued: a comparison with null is null, and in `and` and `or` a false or a true may decide alone.
 
 >>> schema = Schema.of(price=INT, disc=INT)
 >>> revenue = call("mul", column("price"), call("sub", literal(100), column("disc")))
@@ -30,13 +30,13 @@ Row = tuple[Any, ...]
 class Nested(exp.Expression):
     """A query over the items of a bag, as a scalar: `this` is the bag, `query` a relation over `Source(ITEMS, ...)`.
 
-    The items' record fields are the columns of that source; items that are no records have the one column `item`. The result is a
+    The items' record fields are the columns of that source; items that are not records have the one column `item`. The result is a
     bag of the query's rows, a list if the query is an `Order`.
     """
 
     arg_types = {"this": True, "query": True}  # noqa: RUF012 - as sqlglot declares it
     meaning: ClassVar[Callable[[Any, Iterable[Row]], tuple[Row, ...]]]
-    """The rows of a query over items: `evaluate` gives it, since that module needs this one."""
+    """The function that evaluates a query over items: `evaluate` sets it, since that module needs this one."""
 
 
 ITEMS = "$items"
@@ -55,7 +55,7 @@ def literal(value: Any) -> Scalar:
     if isinstance(value, bool):
         return exp.Boolean(this=value)
     if isinstance(value, int) and value == -(2**63):
-        return call("sub", literal(value + 1), literal(1))  # the number without its sign does not fit
+        return call("sub", literal(value + 1), literal(1))  # without its sign, the number does not fit
     if isinstance(value, (int, float)):
         number = exp.Literal.number(repr(abs(value)))
         return exp.Neg(this=number) if value < 0 else number
@@ -110,7 +110,7 @@ def substituted(scalar: Scalar, given: Mapping[str, Scalar]) -> Scalar:
 
 
 def conjuncts(predicate: Scalar | None) -> list[Scalar]:
-    """Return the parts of a conjunction; none of no predicate, and none of `true`."""
+    """Return the parts of a conjunction; none for no predicate and for `true`."""
     if predicate is None or predicate == exp.true():
         return []
     if isinstance(predicate, exp.Paren):
@@ -121,7 +121,7 @@ def conjuncts(predicate: Scalar | None) -> list[Scalar]:
 
 
 def all_of(parts: Sequence[Scalar]) -> Scalar:
-    """Return the conjunction of predicates, true of none."""
+    """Return the conjunction of predicates, `true` if there are none."""
     return connected(exp.And, [one.copy() for one in parts]) if parts else exp.true()
 
 
@@ -131,12 +131,12 @@ def connected(word: Callable[..., Any], parts: Sequence[Scalar]) -> Scalar:
 
 
 def operands(node: Scalar) -> list[Scalar]:
-    """Return what a chain of ANDs, or of ORs, connects."""
+    """Return the operands of a chain of ANDs or ORs."""
     return cast("list[Scalar]", list(node.flatten(unnest=False)))
 
 
 def spelled_out(node: Scalar) -> Scalar:
-    """Return IN, BETWEEN, IF and CASE with a subject in terms of AND, OR and CASE with conditions; any other node as it is."""
+    """Return IN, BETWEEN, IF and CASE with a subject in terms of AND, OR and CASE with conditions; any other node unchanged."""
     if isinstance(node, exp.Between):
         return all_of([call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"])])
     if isinstance(node, exp.In):
@@ -204,7 +204,7 @@ def _call(node: Scalar, schema: Schema) -> Bound:
 
 
 def _as_time(part: Bound, node: Scalar) -> Bound:
-    """Return a text that is written beside a time as the time that it writes."""
+    """Return a text that is compared with a time as a time."""
     return _cast(_time_cast(node), Schema(())) if isinstance(node, exp.Literal) and node.is_string else part
 
 
@@ -249,7 +249,7 @@ def _truth(node: Scalar, schema: Schema) -> Bound:
 
 
 def _connective(deciding: bool) -> Callable[[Any, Schema], Bound]:
-    """Return the binder of AND or OR. `deciding`: the value that decides alone; else null makes the result null."""
+    """Return the binder of AND or OR. `deciding`: the value that decides alone; otherwise a null makes the result null."""
 
     def binder(node: Scalar, schema: Schema) -> Bound:
         parts = [_truth(one, schema) for one in operands(node)]

@@ -39,7 +39,7 @@ def type_text(of: Type) -> str:
 
 
 def digits_text(texts: list[str]) -> str:
-    """Return further arguments as small integers, each after a comma: a number of digits is no BIGINT."""
+    """Return further arguments as small integers, each after a comma: DuckDB takes no BIGINT as a number of digits."""
     return "".join(f", CAST({text} AS INTEGER)" for text in texts)
 
 
@@ -73,16 +73,17 @@ class _Duck(Dialect):
 
     def column(self, node: Scalar, names: Names) -> str:
         if names.schema.type(node.name).kind == "null":
-            return "NULL"  # a column of nulls has a type of DuckDB's, which might not fit
+            return "NULL"  # DuckDB gives a column of nulls a type that might not fit
         return super().column(node, names)
 
     def call(self, scalar: Scalar, names: Names) -> str:
         function, parts = function_of(scalar), arguments_of(scalar)
         texts = [self.scalar(one, names) for one in parts]
         if function.name in ("floor", "ceil", "trunc") and type_of(parts[0], names.schema).kind == "int64":
-            return texts[0]  # DuckDB makes a float of it, which has fewer digits
+            return texts[0]  # DuckDB would make a float of it, with fewer digits
         if "NULL" in texts and not function.sees_nulls:
-            return f"CAST(NULL AS {self.type(type_of(scalar, names.schema))})"  # DuckDB may not know which function is meant
+            # otherwise DuckDB may find the function ambiguous
+            return f"CAST(NULL AS {self.type(type_of(scalar, names.schema))})"
         if function.unifies:
             texts = self.unified(texts, [type_of(one, names.schema).kind for one in parts])
         return function.duckdb.format(*texts, all=", ".join(texts), digits=digits_text(texts[1:]))
@@ -146,7 +147,7 @@ class _Duck(Dialect):
 _DUCK = _Duck()
 
 _END = ") AS DOUBLE)"
-"""How a call of a function ends whose text is a float: DuckDB would make null of a NaN that it is given back."""
+"""The end of a call of a function that returns a float as text: DuckDB would turn a returned NaN into null."""
 
 
 def _exact(one: Aggregate, argument: str) -> str:

@@ -83,7 +83,7 @@ def both_lists(types: Sequence[Type]) -> Type:
 
 
 def member(result: Type) -> TypeRule:
-    """Return the rule of a question about a list and a value that may be in it."""
+    """Return the rule of a function of a list and a possible item."""
 
     def rule(types: Sequence[Type]) -> Type:
         unified([item_of(types), types[1]])

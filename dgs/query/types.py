@@ -25,7 +25,7 @@ GREATEST_INT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: `kind` is int64, float64, bool, text, time, null, bag, list or record. `nullable` takes no part in equality."""
+    """A type: `kind` is int64, float64, bool, text, time, null, bag, list or record. `nullable` does not count for equality."""
 
     kind: str
     of: Type | None = None
@@ -126,7 +126,7 @@ class Schema:
 
 
 def unified(types: Iterable[Type], span: Span | None = None) -> Type:
-    """Return the type that all the given fit: int64 beside float64 is float64, null fits all. Raises QueryError Q204."""
+    """Return the common type: int64 beside float64 is float64, and null fits all. Raises QueryError Q204."""
     found = NULL
     for one in types:
         if found.kind == "null" or (found.kind == "int64" and one.kind == "float64"):
@@ -182,12 +182,12 @@ _NAN = float("nan")
 
 
 def one_float(value: float) -> float:
-    """Return a float in the one form that equal floats have: one NaN, and no negative zero."""
+    """Return the canonical form of a float: one NaN, and no negative zero."""
     return _NAN if value != value else value + 0.0  # noqa: PLR0124 - NaN alone differs from itself
 
 
 def fitting(value: int) -> int:
-    """Return an integer that fits 64 bits. Raises QueryError Q701 for another."""
+    """Return the integer if it fits 64 bits. Raises QueryError Q701."""
     if -GREATEST_INT - 1 <= value <= GREATEST_INT:
         return value
     raise QueryError.of("Q701", f"{value} does not fit 64 bits", "Cast the values to float64 before.")
@@ -204,11 +204,11 @@ _FORMS: dict[str, tuple[Any, Any]] = {
     "text": (str, None),
     "time": (dt.datetime, _one_time),
 }
-"""Python's classes for a kind of value, and the function to its canonical form."""
+"""Python's classes of a kind of value, and the function to its canonical form."""
 
 
 def plain(value: Any, of: Type) -> Any:
-    """Return a value as users see it: lists and bags as lists, records as dictionaries."""
+    """Return a value in the form for users: lists and bags as lists, records as dictionaries."""
     if value is None:
         return None
     if of.kind == "record":

@@ -71,7 +71,7 @@ class Columnar:
         return number is not None and (not isinstance(batch.payload, list) or self._reads_lists(number))
 
     def forms(self) -> dict[int, str]:
-        """Return for each node that items of streams reach, inputs first, why it takes batches in rows; empty if in columns."""
+        """Return for each node that items of streams reach, inputs first, "in columns" or "in rows: " with the reason."""
         found: dict[int, str] = {}
         ways = {number: self._wiring.ways_out(number) for number in self._wiring.sources.values()}
         before = {

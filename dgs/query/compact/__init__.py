@@ -1,8 +1,8 @@
-"""`Compact`: what is kept of a stream, as rows by key in runs of falling size, and as few rows in a dictionary.
+"""`Compact`: the kept state of a stream, as rows by key: in runs of falling size, and the newest few in a dictionary.
 
-A join appends, and makes one run of several when there are `ALIKE` of about one size: rows are touched about as often as there are sizes,
-not as often as there are joins. Two states of the same content are equal and have the same bytes, whatever
-their runs: on its way through the codec a state is one run in the order of its keys.
+A join appends, and merges runs when there are `ALIKE` of about the same size: rows are touched about as often as there are sizes, not as
+often as there are joins. Two states of the same content are equal and have the same bytes, whatever their runs: on its way through the
+codec a state is one run in the order of its keys.
 
 - `runs`: runs and their merging, `number_runs` of those that are numbers alone; `arrow_rows`: rows as Arrow tables and back.
 - `arrow_scalars`, `arrow_plans`, `arrow_joins`: scalars and relations that Arrow computes; `answering`, `iterate`: answers over states.
@@ -46,14 +46,14 @@ SMALL = 200
 """The most rows in the dictionary: below it a join of dictionaries is faster than one of tables."""
 
 ALIKE = 4
-"""So many runs of one size, up to this factor, are merged."""
+"""This many runs of one size, up to this factor, are merged."""
 
 
 class Compact:
     """The compaction of some rows. `joined` owns both states.
 
     `few`: parts by key; `runs`: tables of falling size, the first in the order of its keys if `is_sorted`. A key may be in several of them.
-    `touched`: the rows that merging has written so far.
+    `touched`: the number of rows that merging has written.
     """
 
     __slots__ = ("few", "is_sorted", "layout", "runs", "touched")
@@ -78,7 +78,7 @@ class Compact:
 
     @classmethod
     def of_run(cls, layout: Layout, run: pa.Table) -> Compact:
-        """Return the compaction of a table that has a key once."""
+        """Return the compaction of a table that has each key once."""
         run = without_zeros(run, layout)
         if len(run) > SMALL:
             return cls(layout, {}, [run])
@@ -100,7 +100,7 @@ class Compact:
         return made
 
     def _shrink(self) -> None:
-        """Make a run of the dictionary if it is large, and one of the runs of one size if there are many."""
+        """Make a run of a large dictionary, and merge runs of one size if there are many."""
         if len(self.few) > SMALL:
             self.runs.append(of_parts(self.few, self.layout))
             self.few = {}
@@ -117,7 +117,7 @@ class Compact:
         )
 
     def table(self) -> pa.Table:
-        """Return all rows as one run in the order of its keys, which the state then is too."""
+        """Return all rows as one run in the order of its keys; the state then consists of that run."""
         runs = self.runs + ([of_parts(self.few, self.layout)] if self.few else [])
         base, *rest = runs or [arrow_schema(self.layout.schema).empty_table()]
         if not self.is_sorted or not self.runs:

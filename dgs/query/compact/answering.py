@@ -1,4 +1,4 @@
-"""Answers over compactions: by Arrow, else by a statement of DuckDB for each output and for each step of a loop, or by the interpreter for few rows.
+"""Answers over compactions: by Arrow, or by a statement of DuckDB for each output and each step of a loop, or by the interpreter for few rows.
 
 Rows come in the order of the query, or of all columns, so that an output has the same number under every plan.
 """
@@ -52,7 +52,7 @@ class Answering:
     def tables_after(
         self, states: Sequence[Compact], last: Mapping[str, Values]
     ) -> tuple[dict[str, pa.Table], dict[str, Values]]:
-        """Return the answers, and where loops ended, by their names. `last`: where loops begin that are warm."""
+        """Return the answers, and the last values of loops by their names. `last`: the values with which warm loops begin."""
         compacted = {}
         for one, state in zip(self._split.compactions, states, strict=True):
             name = " and ".join(map(repr, one.streams))
@@ -92,10 +92,10 @@ class Answering:
         return from_arrow(table, self._outputs[name].schema)
 
     def record(self, name: str, row: Row) -> dict[str, Any]:
-        """Return a row of an output as users see it."""
+        """Return a row of an output in the form for users."""
         fields = self._outputs[name].schema.fields
         return {column: plain(value, of) for value, (column, of) in zip(row, fields, strict=True)}
 
     def outputs(self, name: str, table: pa.Table) -> list[dict[str, Any]]:
-        """Return the rows of an output as users see them."""
+        """Return the rows of an output in the form for users."""
         return [self.record(name, row) for row in self.rows(name, table)]

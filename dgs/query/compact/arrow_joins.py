@@ -23,7 +23,7 @@ Taking = Callable[[pa.Array], pa.Array]
 
 
 class Pairs:
-    """The places of left and right rows that are partners, and the functions that take them of a column of each side."""
+    """The places of left and right rows that are partners, and the functions that take them from a column of each side."""
 
     __slots__ = ("left", "of_left", "of_right", "right")
 
@@ -33,7 +33,7 @@ class Pairs:
 
 
 def _taking(places: Places, count: int) -> Taking:
-    """Return the function that takes places of a column of so many rows: the column itself if they are all, in order."""
+    """Return the function that takes places from a column of `count` rows; for all places in order, it returns the column itself."""
     if len(places) == count and (not count or (places[0] == 0 and (places[1:] - places[:-1] == 1).all())):
         return lambda column: column
     wanted = pa.array(places)
@@ -41,7 +41,7 @@ def _taking(places: Places, count: int) -> Taking:
 
 
 class Known:
-    """The partners of rows, which are those of before while the keys are the same arrays: most rows that come have a known key."""
+    """Cached partners of rows, valid while the keys are the same arrays: most new rows have a known key."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -54,19 +54,19 @@ class Known:
         if not self._keys or list(map(_memory, arrays)) != list(map(_memory, self._keys)):
             found = partners(keys, self._most)
             self._pairs = None if found is None else Pairs(*found, (len(keys[0][0]), len(keys[0][1])))
-            self._keys = arrays  # while they are here, no other array is in their place
+            self._keys = arrays  # kept, so that no other array gets their memory
         return self._pairs
 
 
 def _memory(array: pa.Array) -> tuple[int, ...]:
-    """Return where the values of an array are."""
+    """Return the addresses of the values of an array."""
     return (len(array), array.offset, *(0 if one is None else one.address for one in array.buffers()))
 
 
 def partners(keys: Sequence[tuple[pa.Array, pa.Array]], most: int) -> tuple[Places, Places] | None:
-    """Return the places of left and of right rows whose keys are all equal, as pairs by the left one. Null equals nothing.
+    """Return the places of left and of right rows whose keys are all equal, as pairs in the order of the left rows. Null equals nothing.
 
-    `keys`: of each pair of keys those of the left and of the right rows, in arrays of one type. None for more than `most` pairs.
+    `keys`: for each pair of keys, the values of the left and of the right rows, in arrays of one type. None for more than `most` pairs.
     """
     codes = codes_of([_numbers(one, other) for one, other in keys])
     if codes is None:
@@ -95,7 +95,7 @@ def partners(keys: Sequence[tuple[pa.Array, pa.Array]], most: int) -> tuple[Plac
 def _pairs_of_one(
     lefts: Places, rights: Places, of_left: Places, of_right: Places, most: int
 ) -> tuple[Places, Places] | None:
-    """Return the pairs where each right key is there once, in order: a row of a state by its key."""
+    """Return the pairs if right keys are unique and in order: rows of a state by their keys."""
     low, high = int(of_right[0]), int(of_right[-1])
     if high - low < max(PLACES, len(of_left)):
         place_of = np.full(high - low + 1, -1)
@@ -116,7 +116,7 @@ def _pairs_of_one(
 
 
 def _numbers(left: pa.Array, right: pa.Array) -> npt.NDArray[Any]:
-    """Return a number for each value of both sides, the same for equal ones, and any for null."""
+    """Return a number for each value of both sides: the same for equal values, and any for null."""
     both = pa.concat_arrays([left, right])
     if not pa.types.is_int64(both.type):
         both = both.dictionary_encode().indices
@@ -126,7 +126,7 @@ def _numbers(left: pa.Array, right: pa.Array) -> npt.NDArray[Any]:
 
 
 def _present(keys: Sequence[pa.Array]) -> Places:
-    """Return the places of the rows none of whose keys is null."""
+    """Return the places of the rows without null keys."""
     if not any(one.null_count for one in keys):
         return np.arange(len(keys[0]))
     is_present = np.logical_and.reduce([pc.is_valid(one).to_numpy(zero_copy_only=False) for one in keys])

@@ -1,6 +1,6 @@
-"""Relations computed by Arrow: filters, columns, joins, groups and orders, which need no statement of DuckDB: planning one takes milliseconds.
+"""Relations computed by Arrow: filters, columns, joins, groups and orders. A statement of DuckDB would take milliseconds to plan.
 
-A plan gives None where Arrow's meaning is not the interpreter's, for instance for a sum beyond 64 bits: DuckDB is asked then.
+A plan returns None if Arrow would differ from the interpreter, for instance for a sum beyond 64 bits. Then DuckDB computes it.
 
 >>> from dgs.query.relation import Aggregate, column
 >>> from dgs.query.types import INT, TEXT
@@ -42,23 +42,23 @@ from dgs.query.split.exact_sums import NEGATIVE, totals
 from dgs.query.types import GREATEST_INT, Schema
 
 MOST_JOINED = 200_000
-"""The most rows of both sides of a join together: above, a statement of DuckDB is no dearer."""
+"""The most rows of both sides of a join together: beyond, a statement of DuckDB is as cheap."""
 
 MOST_PAIRS = 1_000_000
-"""The most pairs of a join. They are all in memory here, and DuckDB keeps only their groups."""
+"""The most pairs of a join: here all are in memory, and DuckDB keeps only their groups."""
 
 Tables = Mapping[str, pa.Table]
 
 
 Step = Callable[[Tables], Rows]
 Plan = Callable[[Tables], pa.Table | None]
-"""From tables to the rows of a relation, or to None where DuckDB must be asked."""
+"""From tables to the rows of a relation, or to None if DuckDB must compute them."""
 
 
 def planned(relation: Relation, orders: Mapping[str, Names] | None = None) -> Plan | None:
     """Return the plan of a relation, None if it has a node or a scalar that Arrow does not compute.
 
-    `orders`: for a table, columns whose values differ from row to row and by which its rows are in order.
+    `orders`: for a table, columns by which its rows are in order, with different values in each row.
     """
     try:
         step = _step(relation, orders or {})
@@ -105,7 +105,7 @@ def _source(node: Source, orders: Mapping[str, Names]) -> Step:
 
 
 def _is_constant(column: pa.Array) -> bool:
-    """Whether integers are all one: weights are where nothing is deleted."""
+    """Return whether all integers are 1, like weights without deletions."""
     return len(column) > 0 and column[0] == column[-1] == pc.max(column) == pc.min(column)
 
 
@@ -266,7 +266,7 @@ Part = Callable[[Rows, str, dict[str, pa.Array], list[Any]], Result]
 
 
 def _part(one: Aggregate, of: Schema, *, has_keys: bool) -> Part:
-    """Return the function that adds what an aggregate needs to the columns, and to what is asked of the groups."""
+    """Return the function that adds the columns that an aggregate needs, and the aggregations of the groups."""
     if one.where is not None or one.distinct or one.is_exact:
         raise NotInArrow
     if one.function == "float_total":
@@ -319,12 +319,12 @@ def _float_total(one: Aggregate, of: Schema) -> Part:
 
 
 def _is_integer(values: Values) -> bool:
-    """Whether all rows have one integer: its sum is a product."""
+    """Return whether all rows have the same integer: the sum is then a product."""
     return isinstance(values, pa.Scalar) and pa.types.is_integer(values.type) and values.is_valid
 
 
 def _summed(values: pa.Array) -> pa.Array:
-    """Return values whose sums fit 64 bits. Raises NotInArrow."""
+    """Return the values if their sums fit 64 bits. Raises NotInArrow."""
     if pa.types.is_integer(values.type):
         bounds = pc.min_max(values).as_py()
         greatest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))

@@ -87,12 +87,12 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def is_flat(table: pa.Table) -> bool:
-    """Whether no column holds lists or records: such a table is given out as columns."""
+    """Return whether no column holds lists or records: such a table can be returned as columns."""
     return not any(pa.types.is_nested(one) for one in table.schema.types)
 
 
 def as_columns(table: pa.Table) -> dict[str, Any]:
-    """Return the columns of a table as dgs has them: arrays of NumPy for numbers without nulls, else Arrow's."""
+    """Return the columns of a table in the form for programs: arrays of NumPy for numbers without nulls, else Arrow's."""
     found: dict[str, Any] = {}
     for name in table.column_names:
         column = whole(table[name])
@@ -115,7 +115,7 @@ _KINDS = (
 
 
 def type_of(of: pa.DataType) -> Type:
-    """Return the type of a column. A column of nulls alone is text. Raises QueryError Q703 for one that queries do not have."""
+    """Return the type of a column. A column of nulls alone is text. Raises QueryError Q703 for a type that queries do not have."""
     if pa.types.is_dictionary(of):
         return type_of(of.value_type)
     if pa.types.is_list(of) or pa.types.is_large_list(of):
@@ -163,7 +163,7 @@ def data_of(of: Type) -> Any:
 
 
 def of_data(data: Any) -> Type:
-    """Return the type of what `data_of` gave."""
+    """Return the type from the result of `data_of`."""
     if isinstance(data, str):
         return Type(data)
     kind, *parts = data

@@ -1,6 +1,6 @@
-"""Scalars over columns of Arrow, where Arrow's functions mean what the interpreter means; the others are DuckDB's.
+"""Scalars over columns of Arrow, if Arrow's functions agree with the interpreter; DuckDB computes all others.
 
-Integers never wrap around, null is unknown, a float has no negative zero, and where a NaN would be compared the columns are refused.
+Integers never wrap around, null is unknown, a float has no negative zero, and columns are refused if a NaN would be compared.
 
 >>> from dgs.query.scalar import call, column, literal
 >>> from dgs.query.types import INT
@@ -34,21 +34,18 @@ FLAT = frozenset({"int64", "float64", "bool", "text", "time"})
 """The kinds of values that are columns of Arrow here."""
 
 Values = Any
-"""An array, or a scalar of Arrow that stands for as many equal values as there are rows."""
+"""An array, or an Arrow scalar as the value of all rows."""
 
 
 POOL = pa.system_memory_pool()
-"""Where large columns of an answer are: Arrow's own pool gives memory back within milliseconds, and the next answer pays for each page again."""
+"""The pool for large columns of answers: Arrow's own pool returns memory within milliseconds, and the next answer pays for each page again."""
 
 
 Names = tuple[str, ...]
 
 
 class Rows:
-    """Columns of `count` rows, each computed when it is first asked for.
-
-    `order`: columns whose values differ from row to row, by which the rows are in order; none if that is not known.
-    """
+    """Columns of `count` rows, each computed on first use."""
 
     __slots__ = ("_known", "_made", "_values", "count", "order")
 
@@ -68,17 +65,15 @@ class Rows:
         return array_of(self[name], self.count)
 
     def once(self, function: Callable[..., Values], *given: Values) -> Values:
-        """Return what a function gives for these values: often several columns are one, such as the counts of rows and of those without null."""
+        """Return the result of a function for these values, computed once: often several columns are the same, such as counts."""
         key = (function, *map(id, given))
         if key not in self._made:
-            self._made[key] = (
-                given,
-                function(*given),
-            )  # what is given stays, so that nothing else has its place
+            # the argument is kept, so that nothing else gets its id
+            self._made[key] = (given, function(*given))
         return self._made[key][1]
 
     def taken(self, of: Callable[[pa.Array], pa.Array], count: int, order: Names) -> Rows:
-        """Return other rows, each column of which is made of the one here."""
+        """Return other rows, with columns made from those here."""
 
         def values(name: str) -> Values:
             found = self[name]
@@ -88,7 +83,7 @@ class Rows:
 
 
 class NotInArrow(Exception):  # noqa: N818 - a signal, not an error: DuckDB does it then
-    """A scalar, or values that it meets, for which Arrow's functions mean something else."""
+    """A scalar, or values in its columns, for which Arrow's functions differ from the interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ def array_of(values: Values, count: int) -> pa.Array:
 
 
 def refuse_nan(values: Values) -> Values:
-    """Return values none of which is NaN: the interpreter has one NaN, greater than all numbers. Raises NotInArrow."""
+    """Return the values if none is NaN: in the interpreter NaN is greater than all numbers. Raises NotInArrow."""
     if pa.types.is_floating(values.type):
         is_nan = pc.is_nan(values)
         if (is_nan if isinstance(is_nan, pa.Scalar) else pc.any(is_nan)).as_py():
@@ -166,7 +161,7 @@ def _constant(value: Any, kind: str) -> Form:
 
 
 def _scalar(value: Any, kind: str) -> pa.Scalar:
-    """Return a scalar of Arrow, from its bytes: pa.scalar imports pandas if that is installed, which takes longer than all else."""
+    """Return a scalar of Arrow, made from its bytes: pa.scalar would import pandas, if installed, which is slow."""
     if kind == "text":
         data = value.encode()
         ends = np.array([0, len(data)], dtype=np.int32)
@@ -225,7 +220,7 @@ def _case(node: Scalar, schema: Schema) -> Form:
 
 
 def _common(kinds: Iterable[str]) -> str:
-    """Return the kind that values of these kinds have together. Raises NotInArrow for nulls alone."""
+    """Return the common kind of values of these kinds. Raises NotInArrow if all are null."""
     found = set(kinds) - {"null"}
     if found == {"int64", "float64"}:
         return "float64"
@@ -273,7 +268,7 @@ _FORMS: dict[type, Callable[[Any, Schema], Form]] = {
 
 
 def product(left: Values, right: Values) -> Values:
-    """Return a product of integers; that with 1 is the other factor, as most weights are 1."""
+    """Return a product of integers. A factor of 1 is left out, since most weights are 1."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, pa.Scalar) and one.as_py() == 1:
             return other

@@ -1,9 +1,8 @@
 """Answers with loops, by DuckDB: one statement for each step, over tables that are computed once if the loop does not change them.
 
-`Repeat` runs in the answer, over the compacted state. `exact` begins with the start each time and is equal to a run over all rows.
-`warm` begins with the last result, and is equal only if the loop has one fixpoint. Both end: a loop without a bound is Q306.
-
-A relation that several others read is computed once, too.
+`Repeat` runs in the answer, over the compacted state. An exact loop begins with the start each time, and is equal to a run over all rows. A
+`warm` loop begins with the last result, and is equal only if the loop has a single fixpoint. Both end: a loop without a bound is Q306. A
+relation that several others read is also computed once.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Values = tuple[pa.Table, ...]
 
 
 class Iteration:
-    """Relations over fixed tables. `last`: where warm loops begin; `results`: where loops ended, by their first name."""
+    """Relations over fixed tables. `last`: the values with which warm loops begin; `results`: the last values of loops, by the loop's first name."""
 
     def __init__(self, tables: Mapping[str, pa.Table], last: Mapping[str, Values] | None = None) -> None:
         self._tables = dict(tables)
@@ -42,7 +41,7 @@ class Iteration:
         return duck.run(text_of(found), tables, relation.schema)
 
     def _flat(self, relation: Relation) -> Relation:
-        """Return a relation over tables in place of its loops and of what is read twice."""
+        """Return a relation over tables in place of its loops and of nodes that are read twice."""
         known = self._made.get(id(relation))
         if known is None:
             known = self._made[id(relation)] = (relation, self._made_flat(relation))
@@ -86,7 +85,7 @@ class Iteration:
         return values
 
     def _fixed(self, relation: Relation, varying: Varying) -> Relation:
-        """Return a part of a loop with tables in place of what the loop does not change. What is shared stays shared."""
+        """Return a part of a loop with tables in place of the relations that the loop does not change. Shared nodes stay shared."""
         done: dict[int, Relation] = {}
 
         def of(one: Relation) -> Relation:
@@ -117,7 +116,7 @@ class Iteration:
 
 
 def is_one_statement(relation: Relation) -> bool:
-    """Whether a relation has no loop, and nothing that several relations read."""
+    """Return whether a relation has no loop, and no node that several others read."""
     has_loop = any(isinstance(one, Repeat) for one in walk(relation))
     return not has_loop and not _computed(_read_twice(relation), relation)
 

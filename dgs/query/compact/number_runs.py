@@ -1,4 +1,4 @@
-"""Runs whose columns are all numbers, merged by sorting and by searching: some ten times as fast as grouping them.
+"""Runs whose columns are all numbers, merged by sorting and searching: about ten times as fast as grouping them.
 
 A run is a list of arrays: first its keys, each key once, then its parts. It has no nulls and no NaN.
 
@@ -6,8 +6,8 @@ A run is a list of arrays: first its keys, each key once, then its parts. It has
 >>> [column.tolist() for column in united([one, other], 1, ("sum",))]
 [[0, 1, 4], [5, 10, 42]]
 
-Groups of integers, by keys that are integers near each other, are counted and summed at the place of their key, without sorting or
-hashing. Rows that are in the order of their keys are summed in runs of equal keys.
+Groups by integer keys in a small range are counted and summed at the place of their key, without sorting or hashing. Rows that are in the
+order of their keys are summed in runs of equal keys.
 
 >>> given = {"k": pa.array([7, 5, 7]), "v": pa.array([1, 2, 3])}
 >>> grouped(given, ["k"], [([], "count_all"), ("v", "sum", None)]).to_pydict()
@@ -31,7 +31,7 @@ _MOST_CODES = 2**62
 
 
 def numbers_of(table: pa.Table) -> Run | None:
-    """Return the columns of a table as arrays, None if one is no number, or holds nulls or NaN."""
+    """Return the columns of a table as arrays, None if a column is not of numbers, or has nulls or NaN."""
     are_numbers = all(pa.types.is_int64(one) or pa.types.is_float64(one) for one in table.schema.types)
     if not are_numbers or any(column.null_count for column in table.columns):
         return None
@@ -51,7 +51,7 @@ def in_key_order(run: Run, keys: int) -> Run | None:
 
 
 def united(runs: Sequence[Run], keys: int, merges: Sequence[str]) -> Run | None:
-    """Return several runs as one in the order of its keys, None if they do not fit one number. `merges`: how parts of a key become one."""
+    """Return several runs as one in the order of its keys, None if they do not fit one number. `merges`: how parts of a key are merged."""
     ordered = [one for run in runs if (one := in_key_order(run, keys)) is not None]
     if len(ordered) < len(runs):
         return None
@@ -59,7 +59,7 @@ def united(runs: Sequence[Run], keys: int, merges: Sequence[str]) -> Run | None:
     codes = codes_of(columns[:keys])
     if codes is None or not len(codes):
         return None if codes is None else columns
-    order = np.argsort(codes, kind="stable")  # it takes runs in order as they are
+    order = np.argsort(codes, kind="stable")  # it needs runs in order
     codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
     firsts = order[starts]
@@ -70,7 +70,7 @@ def united(runs: Sequence[Run], keys: int, merges: Sequence[str]) -> Run | None:
 
 
 def codes_of(keys: Run) -> npt.NDArray[Any] | None:
-    """Return one number for each key, in the order of the keys; None if there are none, or more combinations than numbers."""
+    """Return one number for each key, in the order of the keys; None without keys, or if there are more combinations than numbers."""
     if len(keys) == 1 or (keys and not len(keys[0])):
         return keys[0]
     if not keys or any(key.dtype.kind == "f" for key in keys):
@@ -111,7 +111,7 @@ def _places(base: Run, wanted: Run) -> npt.NDArray[np.int64]:
         and base[0].dtype.kind == "i"
         and int(base[0][-1]) - int(base[0][0]) == len(base[0]) - 1
     ):
-        first, last = base[0][0], base[0][-1]  # all numbers from one to another are there
+        first, last = base[0][0], base[0][-1]  # all numbers of a range occur
         places: npt.NDArray[np.int64] = np.clip(wanted[0], first, last) - first + (wanted[0] > last)
         return places
     if len(base) == 1:
@@ -134,14 +134,14 @@ def _places(base: Run, wanted: Run) -> npt.NDArray[np.int64]:
 
 
 PLACES = 2**16
-"""Keys may span so many places, or as many as there are rows."""
+"""Keys may span so many places, or as many places as there are rows."""
 
 EXACT = 2**53
 """Sums of floats are those of integers below it."""
 
 
 def grouped(given: Mapping[str, pa.Array], keys: Sequence[str], asked: Sequence[Any]) -> pa.Table | None:
-    """Return what `TableGroupBy.aggregate` returns, in the order of the keys; None where only that can do it."""
+    """Return the result of `TableGroupBy.aggregate`, in the order of the keys; None if only that method can compute it."""
     is_known = all(one[1] in ("count_all", "sum") for one in asked)
     columns = _integers(given) if keys and is_known else None
     codes = None if columns is None else codes_of([columns[key] for key in keys])
@@ -168,7 +168,7 @@ def grouped(given: Mapping[str, pa.Array], keys: Sequence[str], asked: Sequence[
 
 
 def _keys_of(columns: Mapping[str, Any], keys: Sequence[str], codes: Any, there: Any) -> dict[str, Any]:
-    """Return the keys of the codes that are there, each from a row that has it."""
+    """Return the keys of the codes that occur, each from a row that has it."""
     row = np.empty(int(there[-1]) + 1, dtype=np.int64)
     row[codes] = np.arange(len(codes))
     return {key: columns[key][row[there]] for key in keys}
@@ -187,7 +187,7 @@ def _in_runs(columns: Mapping[str, Any], codes: Any, keys: Sequence[str], asked:
 
 
 def _integers(given: Mapping[str, pa.Array]) -> dict[str, Any] | None:
-    """Return the columns as arrays of NumPy, None if one is not of integers alone."""
+    """Return the columns as arrays of NumPy, None if a column is not of integers only."""
     if any(not pa.types.is_int64(one.type) or one.null_count for one in given.values()):
         return None
     return {name: one.to_numpy() for name, one in given.items()}

@@ -35,7 +35,7 @@ class Weight:
     delete: Any = -1
 
     def of(self, value: Any) -> int:
-        """Return the weight that a value of the column stands for."""
+        """Return the weight of a value of the column."""
         if value == self.insert:
             return 1
         if value == self.delete:

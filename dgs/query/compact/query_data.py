@@ -1,6 +1,6 @@
 """Queries as data that the codec carries, and back: nodes by name with their fields, scalars as sqlglot writes them.
 
-Places in the text are left out, as they take no part in equality.
+Places in the text are left out, since they do not count for equality.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLASSES: dict[str, type] = {
 
 
 def data_of(value: Any) -> Any:
-    """Return a query, or an option of one, as data. Raises CodecError for a scalar that holds a query."""
+    """Return a query, or an option of one, as data. Raises CodecError for a scalar that contains a query."""
     if isinstance(value, exp.Expression):
         if value.find(Nested) is not None:
             raise CodecError(problem="a scalar that holds a query has no form as data")
@@ -42,7 +42,7 @@ def data_of(value: Any) -> Any:
 
 
 def from_data(data: Any) -> Any:
-    """Return what `data_of` made data of."""
+    """Return the query or option from the result of `data_of`."""
     form, *content = data
     if form == "scalar":
         return exp.Expression.load(content[0])

@@ -1,7 +1,7 @@
-"""Runs: tables of one row for each key, and the ways to make one run of several.
+"""Runs: tables of one row for each key, and the ways to merge them.
 
-Rows of one key become one: parts are added, or the least or greatest is kept. A key whose sums are all 0 is left out; one of weight 0 with
-another sum stays, since what makes up for it may still come.
+Rows of one key become one: parts are added, or the least or greatest is kept. A key whose sums are all 0 is left out. A key of
+weight 0 with another sum stays, since rows that balance it may still come.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dgs.query.scalar import Row
 from dgs.query.types import GREATEST_INT, Schema, order_key
 
 FEW = 8
-"""A run this many times as large as another, or as large if the key is one number, is searched for the other's keys; else both are merged."""
+"""A run this many times as large as another (or as large, if the key is one number) is searched for the other's keys; otherwise both are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a run: first `keys` of them are the key, the others parts, each with how two become one."""
+    """The columns of a run: the first `keys` are the key, the others are parts, each with how two of them are merged."""
 
     schema: Schema
     keys: int
@@ -109,7 +109,7 @@ def _sums(layout: Layout) -> list[str]:
 
 
 def _may_overflow(name: str, runs: Sequence[pa.Table]) -> bool:
-    """Whether a sum over the runs may leave 64 bits: every run has a key at most once."""
+    """Return whether a sum over the runs may exceed 64 bits. Every run has a key at most once."""
     total = 0
     for run in runs:
         bounds = pc.min_max(run[name])
@@ -124,7 +124,7 @@ def without_zeros(table: pa.Table, layout: Layout) -> pa.Table:
         if merge == "sum":
             one = pc.not_equal(table[name], 0)
             kept = one if kept is None else pc.or_(kept, one)
-            if pc.all(kept).as_py() is not False:  # mostly by the weights alone
+            if pc.all(kept).as_py() is not False:  # mostly decided by the weights alone
                 return table
     return table.filter(kept)
 
@@ -144,7 +144,7 @@ def in_order(table: pa.Table, layout: Layout) -> pa.Table:
 
 
 def inserted(base: pa.Table, new: pa.Table, layout: Layout) -> pa.Table | None:
-    """Return the run of a large one in order and a small one, found by searching; None where only merging can do it."""
+    """Return the run of a large one in order and a small one, made by searching; None if only merging can do it."""
     if (
         not layout.keys
         or len(base) < (1 if layout.keys == 1 else FEW) * len(new)
@@ -159,7 +159,7 @@ def inserted(base: pa.Table, new: pa.Table, layout: Layout) -> pa.Table | None:
 
 
 def _merged_numbers(runs: Sequence[pa.Table], layout: Layout) -> pa.Table | None:
-    """Return several runs as one in order, None if a column is no number."""
+    """Return several runs as one in order, None if a column is not of numbers."""
     numbers = [one for one in map(numbers_of, runs) if one is not None]
     made = number_runs.united(numbers, layout.keys, layout.merges) if len(numbers) == len(runs) else None
     return None if made is None else without_zeros(_table(made, layout), layout)
@@ -175,7 +175,7 @@ def check_support(table: pa.Table, layout: Layout, of: str, *, drops: bool) -> p
     if pc.all(pc.greater(weights, 0)).as_py() is not False:
         return table
     is_wrong = pc.less(weights, 0)
-    for name in _sums(layout):  # not of floats: what rounding leaves is no row
+    for name in _sums(layout):  # not of floats: a rounding error is not a row
         is_wrong = pc.or_kleene(is_wrong, pc.and_kleene(pc.equal(weights, 0), pc.not_equal(table[name], 0)))
     wrong = table.filter(is_wrong)
     if len(wrong) and not drops:

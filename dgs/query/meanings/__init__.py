@@ -1,6 +1,6 @@
 """The meanings of scalar functions, in plain Python over canonical values. `functions` has the table of them, and `time_meanings` those of times.
 
-Arguments are never null, unless the table says that a function sees nulls. Comparisons know one NaN, greater than all numbers.
+Arguments are never null, unless the table says that a function sees nulls. In comparisons there is one NaN, greater than all numbers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dgs.query.meanings.time_meanings import time_of
 from dgs.query.types import fitting, one_float, order_key
 
 FLOAT_DIGITS = 300
-"""Rounding to more digits than this changes nothing of a float, or leaves nothing of it."""
+"""Rounding to more digits than this does not change a float; to fewer than minus this it gives 0."""
 INT_DIGITS = -18
-"""Rounding to fewer digits than this leaves nothing of an integer."""
+"""Rounding to fewer digits than this gives 0 for an integer."""
 
 
 def number(value: Any) -> Any:
@@ -52,19 +52,19 @@ def remainder(left: Any, right: Any) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two values are equal; NaN equals NaN."""
+    """Return whether two values are equal; NaN equals NaN."""
     return bool(left == right or (left != left and right != right))  # noqa: PLR0124
 
 
 def less(left: Any, right: Any) -> bool:
-    """Whether one value comes before another; NaN after all numbers."""
+    """Return whether one value comes before another; NaN comes after all numbers."""
     if isinstance(left, (float, tuple)) or isinstance(right, float):
         return bool(order_key(left) < order_key(right))
     return bool(left < right)
 
 
 def like(text: str, pattern: str, escape: str = "") -> bool:
-    """Whether a text matches a pattern of `%` for any text and `_` for any character; one behind `escape` stands for itself."""
+    """Return whether a text matches a pattern: `%` matches any text and `_` any character; after `escape` they match themselves."""
     pieces = re.findall(f"{re.escape(escape)}.|." if escape else ".", pattern, re.DOTALL)
     parts = (".*" if one == "%" else "." if one == "_" else re.escape(one[-1]) for one in pieces)
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
@@ -85,7 +85,7 @@ def rounded(value: Any, digits: int = 0) -> Any:
 
 
 def as_decimal(value: float, digits: int) -> float:
-    """Return a float with the digits of a decimal: 2.675 is 2.68, as its product with 100 is."""
+    """Return a float rounded like a decimal: 2.675 gives 2.68, since its product with 100 is 267.5."""
     scale = 10.0**digits
     scaled = abs(value * scale)
     if not scaled < 2.0**52:
@@ -117,12 +117,12 @@ def logarithm(value: float) -> float:
 
 
 def logarithm_2(value: float) -> float:
-    """Return the logarithm to the base 2, as the natural one for what is not positive."""
+    """Return the logarithm to the base 2; for numbers that are not positive like the natural one."""
     return math.log2(value) if value > 0 else logarithm(value)
 
 
 def logarithm_10(value: float) -> float:
-    """Return the logarithm to the base 10, as the natural one for what is not positive."""
+    """Return the logarithm to the base 10; for numbers that are not positive like the natural one."""
     return math.log10(value) if value > 0 else logarithm(value)
 
 
@@ -172,12 +172,12 @@ def substring(text: str, start: int, length: int | None = None) -> str:
 
 
 def lower(text: str) -> str:
-    """Return a text in small letters, each of one letter, as DuckDB has them."""
+    """Return a text in lower case, letter by letter, as in DuckDB."""
     return "".join(one if len(one) == 1 else one[0] for one in map(str.lower, text))
 
 
 def upper(text: str) -> str:
-    """Return a text in capital letters, each of one letter, as DuckDB has them: a letter without one stays."""
+    """Return a text in upper case, letter by letter, as in DuckDB: letters without a single capital stay."""
     return "".join(map(_capital, text))
 
 
@@ -193,7 +193,7 @@ LONGEST = 10_000_000
 
 
 def repeated(text: str, times: int) -> str:
-    """Return a text so many times, empty below 1. Raises QueryError Q704 for a text that would be too long."""
+    """Return a text repeated `times` times, empty below 1. Raises QueryError Q704 for a text that would be too long."""
     if len(text) * times > LONGEST:
         raise failed("repeat", f"a text of {len(text) * times} characters")
     return text * times
@@ -210,7 +210,7 @@ def padded_before(text: str, length: int, by: str) -> str:
 
 
 def padded_behind(text: str, length: int, by: str) -> str:
-    """Return a text with `by` behind it, again and again, up to a length; only its beginning if it is longer."""
+    """Return a text with `by` after it, again and again, up to a length; only its beginning if it is longer."""
     return text[: max(length, 0)] + _padding(text, length, by)
 
 
@@ -220,7 +220,7 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def split_text(text: str | None, separator: str | None) -> tuple[str, ...] | None:
-    """Return the parts of a text between separators: its characters if that is empty, the text alone if that is null."""
+    """Return the parts of a text between separators: its characters for an empty separator, the text alone for null."""
     if text is None:
         return None
     if separator is None:
@@ -236,7 +236,7 @@ def split_part(text: str, separator: str, position: int) -> str:
 
 
 def counted(first: int, end: int) -> tuple[int, ...]:
-    """Return the integers from one up to another, without that. Raises QueryError Q704 for too many."""
+    """Return the integers from one up to another, which is excluded. Raises QueryError Q704 for too many."""
     if end - first > LONGEST:
         raise failed("range", f"a list of {end - first} items")
     return tuple(range(first, end))
@@ -270,7 +270,7 @@ def greatest_of(items: Sequence[Any]) -> Any:
 
 
 def position(items: Sequence[Any] | None, wanted: Any) -> int | None:
-    """Return the place of an item in a list, from 1; null if it is not there. A null is found too."""
+    """Return the place of an item in a list, from 1; null if it is not there. Null can be found, too."""
     return next((place for place, item in enumerate(items or (), 1) if equal(item, wanted)), None)
 
 
@@ -286,7 +286,7 @@ def distinct(items: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def cast(value: Any, kind: str) -> Any:
-    """Return a value as another type. Raises QueryError Q704 if it has no such form, Q701 beyond 64 bits."""
+    """Return a value as another type. Raises QueryError Q704 if it cannot be converted, Q701 beyond 64 bits."""
     try:
         return _CASTS[kind](value)
     except (ValueError, TypeError, ArithmeticError):
@@ -294,7 +294,7 @@ def cast(value: Any, kind: str) -> Any:
 
 
 def _ascii(text: str) -> str:
-    """Return a text of a number without spaces around it. Raises ValueError for digits of other scripts."""
+    """Return the text of a number without surrounding spaces. Raises ValueError for digits of other scripts."""
     if not text.isascii():
         raise ValueError
     return text.strip()

@@ -22,7 +22,7 @@ TIME_TEXT = re.compile(
 
 
 def time_of(text: str) -> dt.datetime:
-    """Return the time that a text writes: a date, and hours, minutes, seconds. A zone is read over, as DuckDB does."""
+    """Return the time in a text: a date, and hours, minutes, seconds. A zone is ignored, as in DuckDB."""
     found = TIME_TEXT.fullmatch(text)
     if found is None:
         raise failed("cast", f"{text!r} is no time")
@@ -71,7 +71,7 @@ def truncated_time(at: dt.datetime, unit: str) -> dt.datetime:
 
 
 def units_between(first: dt.datetime, last: dt.datetime, unit: str) -> int:
-    """Return how many times a unit begins behind the first time, up to the last."""
+    """Return how many times a unit begins after the first time, up to the last."""
     if unit in MONTHS:
         months = [(one.year * 12 + one.month - 1) // MONTHS[unit] for one in (first, last)]
         return months[1] - months[0]
@@ -95,7 +95,7 @@ def seconds_since_1970(at: dt.datetime) -> float:
 
 
 def months_later(at: dt.datetime, months: int) -> dt.datetime:
-    """Return a time so many months later, on the last day of the month if that has no such day."""
+    """Return a time some months later, on the last day of the month if the month has no such day."""
     years, month = divmod(at.year * 12 + at.month - 1 + months, 12)
     if not dt.MINYEAR <= years <= dt.MAXYEAR:
         raise failed("a time and months", f"{at} and {months} months is out of range")
@@ -103,7 +103,7 @@ def months_later(at: dt.datetime, months: int) -> dt.datetime:
 
 
 def micros_later(at: dt.datetime, micros: int) -> dt.datetime:
-    """Return a time so many microseconds later."""
+    """Return a time some microseconds later."""
     try:
         return _moved(at, dt.timedelta(microseconds=micros))
     except OverflowError:

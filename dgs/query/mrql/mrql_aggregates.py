@@ -1,6 +1,6 @@
 """Aggregates of MRQL: of the groups of a select, and of nested queries, which become groups that are joined to the rows around.
 
-`sum(select ..)` whose select reads the rows around it only in equalities is grouped by its side of them; another one is computed for the
+A `sum(select ..)` whose select reads the rows around it only in equalities is grouped by its side of them; any other is computed for the
 different values that it reads. `some`, `all`, `argmin` and elements of lists are aggregates too.
 """
 
@@ -40,7 +40,7 @@ class Aggregates(Collections):
     """Reads aggregates."""
 
     def aggregate(self, tree: t.Call, names: Names, block: Block) -> Term | None:
-        """Return the value of an aggregate; None if the call is no aggregate. Raises QueryError Q204, Q206."""
+        """Return the value of an aggregate; None if the call is not an aggregate. Raises QueryError Q204, Q206."""
         user = names.get(tree.name)
         if tree.name in ("exists", "distinct") and len(tree.arguments) == 1:
             return self._shorthand(tree, names, block)
@@ -76,7 +76,7 @@ class Aggregates(Collections):
         if not isinstance(of, t.Select):
             inside = names.with_({name: one.term for name, one in lifted.items()})
             made = self.term(of, inside, group.before)
-            if isinstance(made, Rows | Later):  # it makes a bag of the bags, and not a value of each row
+            if isinstance(made, Rows | Later):  # the argument is a bag of the bags, not a value of each row
                 return None
             return self._grown(tree, made, None, names, group, is_distinct=is_distinct)
         simple = len(of.generators) == 1 and not of.group and not of.order and not of.having
@@ -206,7 +206,7 @@ class Aggregates(Collections):
         return Value(column(result))
 
     def nested(self, term: Term, at: t.Place, block: Block) -> Term:
-        """Return a collection as a bag in a column, empty where there is no element."""
+        """Return a collection as a bag in a column, empty if there is no element."""
 
         def attempt(context: Context | None) -> tuple[Rows, Context | None]:
             return self.rows(term, at, context), context
@@ -247,7 +247,7 @@ class Aggregates(Collections):
     # -- quantifiers, ordinals and elements ------------------------------------------------------
 
     def quantified(self, tree: t.Quantified, names: Names, block: Block) -> Term:
-        """Whether some element fulfils a condition, or all do: none, for which the condition is not true, is there."""
+        """Return whether some element fulfils a condition, or all do (if there is none for which it is not true)."""
         condition = tree.condition
         if not tree.is_some:
             known = t.Call("coalesce", (condition, t.Constant(False, at=tree.at)), at=tree.at)
@@ -258,7 +258,7 @@ class Aggregates(Collections):
         return self.term(t.Binary(">" if tree.is_some else "=", count, zero, at=tree.at), names, block)
 
     def argument_of(self, tree: t.ArgumentOf, names: Names, block: Block) -> Term:
-        """Return the ordinal, from 0, of the list's element with the least value; of several the first."""
+        """Return the ordinal, from 0, of the list's first element with the least value."""
         source = self.term(tree.source, names, block)
         rows = self.rows(source, tree.source.at) if self.is_collection(source) else None
         if rows is None or len(rows.order) != 1:
@@ -336,7 +336,7 @@ class Aggregates(Collections):
         return self.beside(self._only(Where(node, self.scalar(wanted, tree.at, block)), value), block)
 
     def _only(self, node: Relation, element: Term) -> One:
-        """Return the one row of a relation, of nulls if there is none."""
+        """Return the only row of a relation, or a row of nulls if there is none."""
         aggregates: list[tuple[str, Aggregate]] = []
 
         def move(term: Term, hint: str) -> Term:
@@ -351,7 +351,7 @@ class Aggregates(Collections):
 
 
 def free_names(tree: t.Tree) -> Iterator[str]:
-    """Return the names that an expression reads from outside, perhaps several times."""
+    """Return the free names of an expression, perhaps several times."""
     match tree:
         case t.Name(name=name):
             yield name

@@ -1,7 +1,7 @@
 """The rows of one `select`: generators and conditions in any order, which become joins when all are known.
 
-A block is filled while the select is read: `join`, `expand`, `attach` and `where` say what its rows are; `build` makes the relation. A
-column of an enclosing select that is no column of the block raises `NeedsRows`: the reader then begins the block with those columns.
+A block is filled while the select is read: `join`, `expand`, `attach` and `where` define its rows; `build` makes the relation. A column of
+an enclosing select that the block lacks raises `NeedsRows`: the reader then begins the block with those columns.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class NeedsRows(Exception):  # noqa: N818 - no error: the reader catches it and 
 
 @dataclass
 class Grouped:
-    """`group by`: the rows before, the keys, and the aggregates, which grow while the rest of the select is read.
+    """`group by`: the rows before, the keys, and the aggregates, which are added while the rest of the select is read.
 
-    `written`: the keys as in the text, so that the same text after it is the key.
+    `written`: the keys as in the text: the same text after `group by` is the key.
     """
 
     before: Block
@@ -43,7 +43,7 @@ class Grouped:
     after: Block | None = None
 
     def aggregate(self, aggregate: Aggregate, name: Callable[[], str]) -> str:
-        """Return the column of an aggregate, which the block after has too; equal ones share it."""
+        """Return the column of an aggregate, which the later block also has; equal aggregates share it."""
         for known, one in self.aggregates:
             if one == aggregate:
                 return known
@@ -56,7 +56,7 @@ class Grouped:
 
 @dataclass(frozen=True)
 class Joined:
-    """A relation beside the rows: `left` keeps rows without a partner; `pairs` are equalities (rows, relation)."""
+    """A relation joined to the rows: `left` keeps rows without a partner; `pairs` are equalities (rows, relation)."""
 
     node: Relation
     columns: frozenset[str]
@@ -91,7 +91,7 @@ class Block:
         self.ones: dict[int, Term] = {}
 
     def require(self, *exprs: Scalar) -> None:
-        """Raise NeedsRows if scalars read columns that are not the block's."""
+        """Raise NeedsRows if scalars read columns that the block does not have."""
         if self.missing(*exprs):
             raise NeedsRows(self.missing(*exprs))
 
@@ -105,7 +105,7 @@ class Block:
         self.columns |= set(columns)
 
     def attach(self, node: Relation, columns: Iterable[str], pairs: Iterable[tuple[Scalar, Scalar]]) -> None:
-        """Add columns of a relation that has at most one partner of each row; null where there is none."""
+        """Add columns of a relation with at most one partner for each row; null if there is none."""
         pairs = tuple(pairs)
         self.require(*(mine for mine, _ in pairs))
         self.steps.append(Joined(node, frozenset(columns), "left", pairs))
@@ -118,13 +118,13 @@ class Block:
         self.columns.add(column)
 
     def where(self, condition: Scalar) -> None:
-        """Keep the rows for which a condition is true. It may read columns of rows around: `correlations` takes those out."""
+        """Keep the rows for which a condition is true. It may read columns of enclosing rows: `correlations` takes such conditions out."""
         self.conditions.append(condition)
 
     def correlations(self) -> list[tuple[Scalar, Scalar]]:
-        """Take out the equalities between the rows around and the block's: pairs of (around, own).
+        """Take out the equalities between the enclosing rows and the block's: pairs of (enclosing, own).
 
-        Raises NeedsRows if another condition reads columns of the rows around.
+        Raises NeedsRows if another condition reads columns of the enclosing rows.
         """
         pairs, kept = [], []
         for condition in self.conditions:
@@ -220,7 +220,7 @@ def _made(steps: Iterable[Joined | Expanded]) -> frozenset[str]:
 
 
 def equal_sides(condition: Scalar) -> tuple[Scalar, ...]:
-    """Both sides of an equality; nothing for another condition."""
+    """Return both sides of an equality; nothing for another condition."""
     return tuple(arguments_of(condition)) if name_of(condition) == "eq" else ()
 
 

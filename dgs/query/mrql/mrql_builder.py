@@ -1,6 +1,6 @@
-"""Lark's tree of a statement to the tree of `mrql_tree`: one maker for each alternative of the grammar.
+"""From lark's tree of a statement to the tree of `mrql_tree`: one maker for each alternative of the grammar.
 
-A maker gets the place of its alternative and what the parts inside made; None stands for what the text leaves out.
+A maker gets the place of its alternative and the values of the parts inside, None for parts that the text leaves out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Maker = Callable[..., Any]
 
 
 class PatternError(Exception):
-    """The text before the colon of `group by` is no pattern. The error becomes Q101 in `mrql_parser`."""
+    """The text before the colon of `group by` is not a pattern. The error becomes Q101 in `mrql_parser`."""
 
     def __init__(self, at: t.Place) -> None:
         super().__init__(at)
@@ -139,7 +139,7 @@ MAKERS: dict[str, Maker] = {
     "negative": _negative,
     "negate": lambda at, of: t.Unary("not", of, at=at),
     "binary": _binary,
-    # expressions with parts of their own
+    # expressions that bind names
     "let": _let,
     "binding": _parts,
     "if_then": _node(t.IfThen),
@@ -156,7 +156,7 @@ MAKERS: dict[str, Maker] = {
     "repeat": _repeat,
     "row_type": _only,
     "reader": _reader,
-    "incr": _only,  # every query is kept up to date: the word changes nothing
+    "incr": _only,  # every query is kept up to date, so the word changes nothing
     # statements
     "assign": _node(t.Assign),
     "output": _node(t.Output),
@@ -171,7 +171,7 @@ MAKERS: dict[str, Maker] = {
     "plus": _only,
     "aggregation": lambda at, name, plus, value, _type: t.Aggregation(name, plus, value, at=at),
 }
-"""What each alternative of the grammar becomes."""
+"""The maker of each alternative of the grammar."""
 
 BUILD = _Builder()
 """Makes the tree of a statement."""

@@ -1,7 +1,7 @@
 """Collections of MRQL as generators of a block and as relations: selects, literals, unions, loops and sources.
 
-A select without grouping over another select is one block: its generators and conditions join those around it. A select that is grouped,
-distinct or ordered is a relation of its own; where it reads the rows around it, it begins with their different values.
+A select over another select without grouping is one block with it: the generators and conditions are joined. A select that is grouped,
+distinct or ordered is a separate relation; if it reads the enclosing rows, it begins with their different values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dgs.query.scalar import Scalar, call, column, conjuncts, literal
 from dgs.query.types import Type
 
 Context = tuple[Relation, tuple[str, ...]]
-"""The different values of some columns of the rows around, with their names: what a nested select begins with."""
+"""The different values of some columns of the enclosing rows, with their names: a nested select begins with them."""
 
 Found = TypeVar("Found")
 
@@ -38,7 +38,7 @@ class Collections(Values):
     # -- generators ------------------------------------------------------------------------------
 
     def generate(self, term: Term, at: t.Place, block: Block) -> Term:
-        """Add a generator over a collection to a block; its element over the block's columns."""
+        """Add a generator over a collection to a block; return its element over the block's columns."""
         if isinstance(term, Lifted):
             term = self.collected(term, block)
         if isinstance(term, Rows):
@@ -84,7 +84,7 @@ class Collections(Values):
         return element
 
     def in_context(self, block: Block, attempt: Callable[[Context | None], Found]) -> Found:
-        """Return what an attempt gives: at first without the rows around, then with those of their columns that it turned out to need.
+        """Return the result of an attempt: first without the enclosing rows, then with those of their columns that it needs.
 
         Raises NeedsRows for columns that the block does not have.
         """
@@ -107,7 +107,7 @@ class Collections(Values):
         return Group(block.build(), tuple((name, column(name)) for name in names)), names
 
     def same_rows(self, keep: dict[str, str]) -> list[tuple[Scalar, Scalar]]:
-        """Equalities that match rows by columns, nulls with nulls."""
+        """Return equalities that match rows by columns, nulls with nulls."""
         pairs = []
         defaults = {"int64": 0, "float64": 0.0, "text": "", "bool": False}
         for name, new in keep.items():
@@ -123,7 +123,7 @@ class Collections(Values):
         return pairs
 
     def generators(self, tree: t.Select, names: Names, block: Block) -> Names:
-        """Add the generators and conditions of a select to a block; the names that they bind."""
+        """Add the generators and conditions of a select to a block; return the names that they bind."""
         for pattern, source in tree.generators:
             if isinstance(source, t.Same):
                 element = self.term(source.value, names, block)
@@ -345,7 +345,7 @@ class Collections(Values):
         return Rows(node, first.element, first.order, len(parts))
 
     def closed(self, tree: t.Tree, names: Names) -> Term | None:
-        """Return an expression that adds nothing to the rows around: one over their columns, or `One`. None if it must."""
+        """Return an expression that adds nothing to the enclosing rows: one over their columns, or `One`. None if it must add something."""
         block = Block()
         try:
             term = self.term(tree, names, block)

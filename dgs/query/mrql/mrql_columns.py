@@ -1,4 +1,4 @@
-"""Columns of an MRQL script: their names, each of which the script uses once, their types, and scalars over them."""
+"""Columns of an MRQL script: their names, which are unique in the script, their types, and scalars over them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Columns:
         raise NotImplementedError
 
     def fresh(self, hint: str) -> str:
-        """Return a column name that the script has not used, in small or great letters: DuckDB takes them for the same."""
+        """Return a column name that the script has not used, ignoring case as DuckDB does."""
         name, number = hint, 1
         while name.lower() in self._used:
             number += 1
@@ -60,7 +60,7 @@ class Columns:
         return scalar if value is None or is_odd else literal(value)
 
     def fields_of(self, term: Term, at: t.Place) -> Term:
-        """Return a value whose record is taken apart: `Fields` of a scalar that is a record."""
+        """Return a value with its record unpacked: `Fields` of a scalar that is a record."""
         if isinstance(term, Value) and self.type_of(term.scalar).kind == "record":
             of = self.type_of(term.scalar)
             items = tuple((name, self.checked(field(term.scalar, name), at)) for name, _ in of.fields)

@@ -1,4 +1,4 @@
-"""`repeat` of MRQL as the algebra's Repeat: names that begin with one value and take another at every step.
+"""`repeat` of MRQL as the algebra's Repeat: names that begin with a value and get another at every step.
 
 A step that groups by `argmin` over the repeated list itself gives the list's next elements: group k replaces element k, and an element
 without a group stays. Elements of a step may be pairs with a truth value: the loop ends when none is true.
@@ -27,7 +27,7 @@ AGAIN = "again"
 
 @dataclass(frozen=True)
 class _Variable:
-    """A name that a loop binds: its start, and the relation that stands for it in the step."""
+    """A name that a loop binds: its start, and its relation inside the step."""
 
     name: str
     start: Rows
@@ -112,7 +112,7 @@ class Loops(Aggregates):
     def _has_flag(
         self, element: Term, body: t.Tree, pattern: t.NamePattern, names: Names, node: Relation
     ) -> bool:
-        """Whether a step makes pairs of an element and a truth value."""
+        """Return whether a step makes pairs of an element and a truth value."""
         if (
             not isinstance(body, t.Select)
             or not isinstance(body.head, t.TupleOf)
@@ -171,7 +171,7 @@ class Loops(Aggregates):
         return Map(joined, (*fields, (ordinal, column(ordinal))))
 
     def _widened(self, variable: _Variable, step: Relation) -> _Variable:
-        """Return the variable with floats where a step makes floats of integers."""
+        """Return the variable with floats in columns of which a step makes floats."""
         before, after = variable.source.schema, step.schema
         floats = {
             name for name, one in before.fields if one.kind == "int64" and after.type(name).kind == "float64"
@@ -231,7 +231,7 @@ def _as_float(name: str) -> Scalar:
 
 
 def _is_assignment(body: t.Tree, name: str) -> bool:
-    """Whether a step is a select that is grouped by `argmin` over the repeated name."""
+    """Return whether a step is a select that is grouped by `argmin` over the repeated name."""
     if not isinstance(body, t.Select) or body.group is None or body.is_distinct or body.order:
         return False
     key = body.group[1]

@@ -1,7 +1,7 @@
-"""User aggregations of MRQL: `aggregation name(plus, zero)`, tested on small values for what a commutative monoid must fulfil.
+"""User aggregations of MRQL: `aggregation name(plus, zero)`, tested on small values for the laws of a commutative monoid.
 
-Leaves add up parts in any order, so that plus must be commutative and associative, and zero must change nothing. A difference is Q303
-with at most three of the cases that show it.
+Leaves add up parts in any order, so plus must be commutative and associative, and zero must change nothing. A difference is Q303,
+with at most three cases that show it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SAMPLES: dict[str, list[Any]] = {
 
 
 def user_aggregation(values: Values, user: UserAggregation, argument: Scalar) -> aggregates.UserAggregation:
-    """Return the aggregation of the algebra for arguments of a type. Raises QueryError Q303 if it is no commutative monoid."""
+    """Return the aggregation of the algebra for arguments of a type. Raises QueryError Q303 if it is not a commutative monoid."""
     definition = user.definition
     zero = values.value(definition.zero, user.names, Block())
     of = values.type_of(argument)
@@ -84,7 +84,7 @@ def _added(added: Any, one: Any, other: Any) -> Any:
     try:
         return None if one is None or other is None else added((one, other))
     except QueryError:
-        return None  # beyond 64 bits, or divided by zero: nothing is said of these values
+        return None  # beyond 64 bits, or a division by zero: these values say nothing
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Text of MRQL to its tree, one statement at a time, so that a wrong statement does not hide the others.
+"""The parser of MRQL: from a text to its tree, one statement at a time, so that a wrong statement does not hide the others.
 
 The grammar is in `mrql.lark`. `import`, `parser` and XML are outside of the subset: Q110.
 
@@ -64,7 +64,7 @@ class QueryText:
 
 
 def statements_of(text: str) -> Iterator[str]:
-    """Each statement at its place: what comes before it is blank, so that lines and columns are those of the whole text."""
+    """Return each statement at its place: the text before it is blank, so that lines and columns are those of the whole text."""
     depth, start = 0, 0
     for piece in PIECE.finditer(text):
         depth += {"open": 1, "close": -1}.get(piece.lastgroup or "", 0)
@@ -92,7 +92,7 @@ def _grammar() -> Lark:
 
 
 def parse_statement(whole: QueryText, text: str) -> t.Statement:
-    """Return the tree of one statement of a script. Raises QueryError Q101 and, for what the subset leaves out, Q110."""
+    """Return the tree of one statement of a script. Raises QueryError Q101, and Q110 for constructs outside of the subset."""
     bare = _without_comments(text)
     outside = OUTSIDE.match(bare) or XML.search(bare)
     if outside:
@@ -132,7 +132,7 @@ def _syntax_error(whole: QueryText, text: str, error: UnexpectedInput) -> QueryE
 
 
 def _expected(error: UnexpectedToken) -> str:
-    """Return what could stand there, if it is few: the word that the construct still needs, or a closing sign."""
+    """Return what could stand there, if it is little: the word that the construct still needs, or a closing bracket."""
     literals = {term.name: term.pattern.value for term in _grammar().terminals if term.pattern.type == "str"}
     could = sorted(literals[name] for name in error.accepts if name in literals)
     meant = nearest(str(error.token), [word for word in could if word.isalpha()])

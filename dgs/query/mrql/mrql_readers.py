@@ -1,6 +1,6 @@
 """`source(..)` and `stream(..)` of MRQL: which file a script reads, how its lines are cut, and the types of its rows.
 
-A source is named by its file without endings: `stream(csv, "data/CollegeMsg.txt.gz", " ")` is `CollegeMsg`, as `--from` and `streams:` know it.
+The name of a source is that of its file without extensions: `stream(csv, "data/CollegeMsg.txt.gz", " ")` is `CollegeMsg` for `--from` and `streams:`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _readers_in(tree: t.Tree) -> Iterator[t.ReaderOf]:
 
 
 def reading_of(text: QueryText, tree: t.ReaderOf) -> Reading:
-    """Return what a `source` or `stream` reads. Raises QueryError Q110, Q204 or Q206."""
+    """Return the reading of a `source` or `stream`. Raises QueryError Q110, Q204 or Q206."""
     if tree.format not in FORMATS:
         hint = did_you_mean(tree.format, FORMATS)
         raise text.error(
@@ -103,7 +103,7 @@ def _type(text: QueryText, tree: t.TypeTree) -> Type:
 
 
 class Readers(Loops):
-    """Reads sources. `given`: those that the caller knows by name, whose schema holds where the text has no `type(..)`."""
+    """Reads sources. `given`: the sources of the caller by name, whose schema counts if the text has no `type(..)`."""
 
     def __init__(self, text: QueryText, given: Mapping[str, Source]) -> None:
         super().__init__(text)

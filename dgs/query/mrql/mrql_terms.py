@@ -1,7 +1,7 @@
 """An MRQL expression during translation: a value of each row, a collection, or something to be read where it is used.
 
-A value is a `Value` (a tree over columns) or `Fields` (a tuple or record, which becomes a value of its own only where it must).
-Column names are unique in a script, so that a scalar tells by its columns which rows it belongs to.
+A value is a `Value` (a tree over columns) or `Fields` (a tuple or record, which becomes a single value only if it must). Column
+names are unique in a script, so the columns of a scalar tell which rows it belongs to.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Rows:
-    """A collection that no row around decides: a relation with its element over the relation's columns.
+    """A collection that does not depend on enclosing rows: a relation with its element over the relation's columns.
 
     `order`: the columns that sort a list. `size`: the number of elements, if the text fixes it.
     """
@@ -55,7 +55,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class One:
-    """A value that no row decides: a relation of one row."""
+    """A value that does not depend on rows: a relation of one row."""
 
     node: Relation
     value: Term
@@ -104,7 +104,7 @@ class Names:
     outer: Names | None = None
 
     def get(self, name: str) -> Term | None:
-        """Return what a name stands for, or None."""
+        """Return the meaning of a name, or None."""
         scope: Names | None = self
         while scope is not None:
             if name in scope.own:
@@ -133,7 +133,7 @@ def leaves(term: Term) -> Iterator[Scalar]:
 
 
 def shape(term: Term) -> object:
-    """Return what values of one kind have in common: the names of their parts, all the way down."""
+    """Return the shape of a value: the names of its parts, all the way down."""
     return tuple((name, shape(one)) for name, one in term.items) if isinstance(term, Fields) else None
 
 

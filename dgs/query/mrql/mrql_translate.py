@@ -25,8 +25,8 @@ def script(
 ) -> Script:
     """Return the script of a text. `sources`: streams and tables by name; `params`: values by name; `name`: the file, for errors.
 
-    What is outside of the subset (Q110), and what needs it, is refused statement by statement, as long as an output is left. Any other
-    mistake is raised as QueryError.
+    Statements outside of the subset (Q110), and statements that need them, are left out, as long as an output is left. Any other mistake is
+    raised as QueryError.
     """
     found = _Script(QueryText(name, text), sources, params or {}).whole()
     if not found.outputs:
@@ -63,7 +63,7 @@ class _Script(Readers):
         return Script(tuple(self.outputs.items()), tuple(self.refused))
 
     def _is_refused(self, error: QueryError, statement: str) -> bool:
-        """Whether an error is about what the subset leaves out, or about a name that such a statement would have made."""
+        """Return whether an error is about a construct outside of the subset, or about a name that such a statement would have defined."""
         is_outside = error.code == "Q110" or (
             error.code == "Q201" and error.facts.get("name") in self.without
         )
@@ -86,7 +86,7 @@ class _Script(Readers):
         self.names = self.names.with_({name: term})
 
     def _whole(self, tree: t.Tree) -> Term:
-        """Return the value of an expression that stands alone. Raises QueryError Q110 for a bag of columns that its reader does not have."""
+        """Return the value of an expression that stands alone. Raises QueryError Q110 for a bag of columns that its reader lacks."""
         try:
             return self._alone(tree)
         except NeedsRows:

@@ -1,6 +1,6 @@
 """The parse tree of MRQL: statements, expressions, patterns and types, each with its place (line and column, from 1).
 
-The place takes no part in equality, so that two texts that differ in layout alone have equal trees.
+The place does not count for equality, so two texts that differ only in layout have equal trees.
 """
 
 from __future__ import annotations

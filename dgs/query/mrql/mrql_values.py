@@ -1,7 +1,7 @@
 """Expressions of MRQL that have one value for each row: names, constructors, projections, operators and conditions.
 
-`Values.term` reads an expression in a block of rows, to which nested queries add what they need. Tuples and records stay apart as their
-fields, and are compared and chosen field by field.
+`Values.term` reads an expression in a block of rows, to which nested queries add columns. Tuples and records are kept as separate fields,
+and are compared and chosen field by field.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SIGNS = {
 SIGNS |= {"and": "and", "or": "or"}
 FUNCTION_NAMES = {"pow": "power", "log": "ln", "abs": "abs", "text_length": "length"}
 DEEPEST = 50
-"""Calls of functions within each other: deeper ones are a recursion that no constant ends."""
+"""The most nested calls of functions: deeper ones are a recursion that no constant ends."""
 
 
 class Values(Columns):
@@ -59,7 +59,7 @@ class Values(Columns):
     # -- to be given by the readers of collections -----------------------------------------------
 
     def aggregate(self, tree: t.Call, names: Names, block: Block) -> Term | None:
-        """Return the value of an aggregate; None if the call is no aggregate."""
+        """Return the value of an aggregate; None if the call is not an aggregate."""
         raise NotImplementedError
 
     def quantified(self, tree: t.Quantified, names: Names, block: Block) -> Term:
@@ -75,13 +75,13 @@ class Values(Columns):
         raise NotImplementedError
 
     def closed(self, tree: t.Tree, names: Names) -> Term | None:
-        """Return an expression that adds nothing to the rows around; None if it must. See `Collections.closed`."""
+        """Return an expression that adds nothing to the enclosing rows; None if it must. See `Collections.closed`."""
         raise NotImplementedError
 
     # -- expressions -----------------------------------------------------------------------------
 
     def term(self, tree: t.Tree, names: Names, block: Block) -> Term:
-        """Return what an expression is in a block of rows. Raises QueryError, and NeedsRows for columns of the rows around."""
+        """Return the term of an expression in a block of rows. Raises QueryError, and NeedsRows for columns of the enclosing rows."""
         if isinstance(block.base, Grouped):
             for written, key in block.base.written:
                 if written == tree:
@@ -126,7 +126,7 @@ class Values(Columns):
         return self.beside(found, block) if isinstance(found, One) else found
 
     def beside(self, one: One, block: Block) -> Term:
-        """Return a value that no row decides, as columns of the block."""
+        """Return a value that does not depend on rows, as columns of the block."""
         known = block.ones.get(id(one.node))
         if known is None:
             node, known = self.renamed(one.node, one.value)
@@ -218,7 +218,7 @@ class Values(Columns):
         return self.operation(tree.sign, left, right, tree.at, block)
 
     def operation(self, sign: str, left: Term, right: Term, at: t.Place, block: Block) -> Term:
-        """Two values with an operator between them. Raises Q204."""
+        """Return two values with an operator between them. Raises Q204."""
         left, right = self.fields_of(left, at), self.fields_of(right, at)
         if isinstance(left, Fields) and isinstance(right, Fields) and sign in ("=", "<>"):
             return self._same_fields(sign, left, right, at, block)
@@ -253,7 +253,7 @@ class Values(Columns):
         return self.chosen(condition, yes, no, tree.at, block)
 
     def chosen(self, condition: Scalar, yes: Term, no: Term, at: t.Place, block: Block) -> Term:
-        """One of two values, field by field."""
+        """Return one of two values, field by field."""
         if isinstance(yes, Fields) and isinstance(no, Fields) and yes.names == no.names:
             pairs = zip(yes.items, no.items, strict=True)
             return replace(

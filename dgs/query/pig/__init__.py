@@ -30,7 +30,7 @@ def program_of(
     params: Mapping[str, Any] | None = None,
     base_dir: Path | None = None,
 ) -> PigProgram:
-    """Return what a script says, with its mistakes in `problems`. `sources`: None for the files that it loads, in `base_dir`."""
+    """Return the program of a script, with its mistakes in `problems`. `sources`: None for the files that it loads, in `base_dir`."""
     given = {key: str(value) for key, value in (params or {}).items()}
     translator = Translator(base_dir or Path(), given, sources)
     return translator.read(read_script(text, name))
@@ -45,7 +45,7 @@ def script(
 ) -> Script:
     """Return the script of a text over streams by name: LOAD reads the one that has the name of its file.
 
-    Raises QueryError for the first mistake. What is not supported is left out with all that reads it, unless no output is left.
+    Raises QueryError for the first mistake. Unsupported statements are left out with all that read them, unless no output is left.
     """
     return checked(program_of(text, sources, name=name, params=params), text, name).script
 

@@ -1,6 +1,6 @@
 """Pig values as scalars: casts between types, tuples as records, and queries over the items of a bag.
 
-A script asks for a cast, or a bytearray meets another type.
+A cast is written in the script, or a bytearray meets another type.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def as_number(value: Value) -> Value:
 
 
 def as_type(value: Value, wanted: PigType, *, is_asked: bool = False) -> Value:
-    """Return a value as another type; null where a text does not fit. Only bytearrays become another type unasked.
+    """Return a value as another type; null if a text does not fit. Only bytearrays are cast implicitly.
 
     Raises QueryError Q204.
     """
@@ -61,7 +61,7 @@ def _converted(value: Value, wanted: PigType) -> Scalar:
 
 
 def met(values: Sequence[Value]) -> list[Value]:
-    """Return values as the one type that all fit. Raises QueryError Q204."""
+    """Return values as a common type. Raises QueryError Q204."""
     kinds = [one.type for one in values if one.type != NULL]
     firm = [one for one in kinds if one != BYTEARRAY] or kinds
     if not firm:
@@ -101,7 +101,7 @@ def items_of(bag: Value) -> tuple[Source, tuple[str, ...]]:
 
 
 def over_items(bag: Value, fields: Sequence[PigField], query: Query) -> Value:
-    """Return the bag of the rows that a query makes of the items of another bag."""
+    """Return the bag of the rows of a query over the items of another bag."""
     source, names = items_of(bag)
     return Value(Nested(this=bag.scalar, query=query(source, names)), PigType("bag", tuple(fields)))
 

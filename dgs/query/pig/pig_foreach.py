@@ -26,7 +26,7 @@ class Generated:
 
 
 def foreach(relation: PigRelation, statement: pig.Foreach, scope: Scope) -> PigRelation:
-    """FOREACH ... GENERATE. The windows that rows are in end here. Raises QueryError."""
+    """Return the relation of FOREACH ... GENERATE. The windows of rows end here. Raises QueryError."""
     values: dict[str, Value] = {}
     inner = replace(scope, fields=relation.fields, values=values)
     for step in statement.block:
@@ -38,7 +38,7 @@ def foreach(relation: PigRelation, statement: pig.Foreach, scope: Scope) -> PigR
 
 
 def accumulate(relation: PigRelation, statement: pig.Accumulate, scope: Scope) -> PigRelation:
-    """ACCUMULATE: aggregates of all rows; of a stream without window, a row for each row that comes in."""
+    """Return the relation of ACCUMULATE: aggregates of all rows; for a stream without windows, a row for each row that comes."""
     is_rolling = relation.is_unbounded and relation.window is None
     rows = rolling(relation, "rows", ()) if is_rolling else grouped(relation, "rows", None)
     items = tuple(replace(item, value=_of_bag(item.value, rows.fields[1].type)) for item in statement.items)
@@ -170,7 +170,7 @@ def _over(
     scope: Scope,
     query: Callable[[Relation, Scope], Relation],
 ) -> Value:
-    """Return the bag that a query makes of the items of the step's source, under the names of their fields."""
+    """Return the bag of a query over the items of the step's source, under the names of their fields."""
     bag = value_of(_source(step), scope)
     if bag.type.name != "bag":
         raise scope.error("Q204", f"a bag is needed here, and this is {bag.type}", "", _source(step).at)

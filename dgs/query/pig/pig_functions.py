@@ -1,4 +1,4 @@
-"""The functions of Pig: for each the number of its arguments, and what it is in the algebra. Names in any case.
+"""The functions of Pig: for each the number of its arguments, and its form in the algebra. Names are in any case.
 
 >>> sorted(name for name in FUNCTIONS if name.startswith("CO"))
 ['CONCAT', 'COUNT', 'COUNT_STAR']
@@ -101,7 +101,7 @@ def _numbers(name: str, result: PigType | None = None) -> Callable[[Sequence[Val
 
 def _round(given: Sequence[Value]) -> Value:
     (one,) = map(as_number, given)
-    half_up = call("floor", call("add", one.scalar, literal(0.5)))  # -2.5 is -2, as in Java
+    half_up = call("floor", call("add", one.scalar, literal(0.5)))  # -2.5 gives -2, as in Java
     return Value(call("truncate", half_up), LONG)
 
 
@@ -161,4 +161,4 @@ FUNCTIONS: dict[str, PigFunction] = {
     "TOMAP": PigFunction(_map_of, 0, MANY),
     "TOTUPLE": PigFunction(_tuple_of, 1, MANY),
 }
-"""The functions by name. FLATTEN is no function: it makes rows."""
+"""The functions by name. FLATTEN is not among them: it makes rows."""

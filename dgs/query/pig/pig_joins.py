@@ -1,4 +1,4 @@
-"""JOIN, COGROUP, CROSS and WINDOW: relations put beside each other, and the windows that keep them apart."""
+"""JOIN, COGROUP, CROSS and WINDOW: relations joined side by side, in windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dgs.query.relation import How, Map, Where, Window
 from dgs.query.scalar import Scalar, call, column, literal, when
 
 Side = tuple[pig.Keyed, PigRelation, list[Value] | None]
-"""An input of JOIN: what the script says, its relation, and its key."""
+"""An input of JOIN: its syntax, its relation, and its key."""
 
 MILLISECONDS = {
     "ms": 1, "millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000,
@@ -23,7 +23,7 @@ MILLISECONDS = {
 LEFT_KEY, RIGHT_KEY = "left group", "right group"
 
 TIME = "ts"
-"""The field with the times of rows in milliseconds. Without it, the n-th row comes at n milliseconds."""
+"""The field with the times of rows in milliseconds. Without it, the time of row n is n milliseconds."""
 
 
 def joined(sides: Sequence[Side], scope: Scope) -> PigRelation:
@@ -82,7 +82,7 @@ def _recolumned(part: PigRelation, before: PigRelation) -> PigRelation:
 
 
 def _reordered(swapped: PigRelation, count: int) -> PigRelation:
-    """Return a join with its first `count` fields behind the others."""
+    """Return a join with its first `count` fields after the others."""
     fields = (*swapped.fields[count:], *swapped.fields[:count])
     names = (*swapped.columns[count:], *swapped.columns[:count])
     made = tuple((new, column(old)) for new, old in zip(columns(fields), names, strict=True))
@@ -109,7 +109,7 @@ def crossed(
 
 
 def _zero(relation: PigRelation) -> Scalar:
-    """Return 0 for each row: equal everywhere, it says that a product of streams is wanted, which else is refused."""
+    """Return 0 for each row: an equality of these asks for a product of streams, which is refused otherwise."""
     return when(call("isnull", column(relation.columns[0])), literal(0), literal(0))
 
 

@@ -23,10 +23,10 @@ READ_BY, WRITTEN_BY = "\t", ","
 """Delimiters without USING: Piglet's, which reads by tabs and writes by commas."""
 
 STORAGES = {"PIGSTORAGE": False, "PIGSTREAM": True, "TEXTLOADER": False}
-"""Storages by name, with whether what they read is a stream that does not end."""
+"""Storages by name, with whether they read an endless stream."""
 
 PEEKED = 100
-"""The rows of a file that say how many fields it has, if the script does not."""
+"""The rows of a file from which the number of its fields is taken, if the script does not declare them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Python in a script, between `<%` and `%>`: its functions are read from the text, and run when the script runs.
 
-The annotations of a function are its types: int, float, str and bool. A parameter without one takes what it gets, a result
+The annotations of a function are its types: int, float, str and bool. A parameter without an annotation takes any type, a result
 without one is a text. A null argument makes the result null.
 """
 

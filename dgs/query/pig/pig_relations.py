@@ -1,7 +1,6 @@
 """Statements of Pig that make a relation of relations, one function each: GROUP, JOIN, CROSS, UNION and their like.
 
-A relation whose rows are in windows has the window's end as a hidden column, which is a further key of whatever groups, joins or
-orders them.
+A relation whose rows are in windows has the window's end as a hidden column, which is a further key of every grouping, join or order.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def filtered(relation: PigRelation, condition: pig.Expression, scope: Scope) -> 
 
 
 def kept_columns(names: Sequence[str]) -> tuple[tuple[str, Scalar], ...]:
-    """Return columns as they are, for a Map."""
+    """Return unchanged columns, for a Map."""
     return tuple((name, column(name)) for name in names)
 
 
@@ -52,7 +51,7 @@ def grouped(source: PigRelation, name: str, keys: Sequence[Value] | None) -> Pig
     node: Relation = Group(
         source.node, (*parts, *kept_columns(kept)), (("rows", Aggregate("collect", (row,))),)
     )
-    if keys is None and not kept:  # GROUP ALL of nothing is nothing
+    if keys is None and not kept:  # GROUP ALL of no rows has no rows
         node = Where(node, call("gt", call("array_size", column("rows")), literal(0)))
     of = _key_value(keys, parts)
     fields = (PigField("group", of.type), PigField(name, bag))
@@ -69,7 +68,7 @@ def _key_value(keys: Sequence[Value] | None, parts: Sequence[tuple[str, Scalar]]
 
 
 def named_key(keys: Sequence[pig.Expression], relation: PigRelation) -> PigRelation:
-    """Give the fields of a key of several the names they have in the input."""
+    """Give the fields of a composite key their names in the input."""
     if len(keys) == 1:
         return relation
     group = relation.fields[0]

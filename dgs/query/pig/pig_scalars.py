@@ -1,6 +1,6 @@
 """Expressions of Pig Latin as scalars of the algebra, with their Pig types.
 
-A bytearray takes the type of what it meets: a number in arithmetic is a double. A text that is no number becomes null.
+A bytearray takes the type that its operator needs: in arithmetic a double. A text that is not a number becomes null.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _arithmetic(operator: str, parts: Sequence[Value]) -> Value:
 def _choice(operands: Sequence[pig.Expression], scope: Scope) -> Value:
     test = condition_of(operands[0], scope)
     then, otherwise = met([value_of(one, scope) for one in operands[1:]])
-    unless_null = when(call("isnull", test.scalar), literal(None), otherwise.scalar)  # as Pig says of nulls
+    unless_null = when(call("isnull", test.scalar), literal(None), otherwise.scalar)  # Pig's rule for nulls
     return Value(when(test.scalar, then.scalar, unless_null), then.type)
 
 

@@ -1,6 +1,6 @@
 """Relations and values of a script on their way to the algebra, and the fields that names in expressions mean.
 
-A field is found by its name, by the end of its name behind `::` where only one field has it, or by `$n`.
+A field is found by its name, by the part of its name after `::` if only one field has it, or by `$n`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dgs.query.scalar import column
 
 @dataclass(frozen=True)
 class PigOutput:
-    """An output: its name, its relation, and where it goes. `path` is None for DUMP. The relation may have more columns than fields."""
+    """An output: its name, its relation, and its target. `path` is None for DUMP. The relation may have more columns than fields."""
 
     name: str
     relation: Relation
@@ -54,7 +54,7 @@ class PigProgram:
 
 
 class LostError(Exception):
-    """A statement reads an alias whose own statement is wrong: it is left out without a word."""
+    """A statement reads an alias whose own statement is wrong: it is left out without another message."""
 
 
 @dataclass
@@ -87,15 +87,15 @@ class PigState:
 
     @property
     def reads_files(self) -> bool:
-        """Whether LOAD reads files, whole, and not the streams of a plan."""
+        """Whether LOAD reads whole files, and not the streams of a plan file."""
         return self.sources is None or any(ROW_NUMBER in one.columns for one in self.sources.values())
 
     def scope(self, fields: Sequence[PigField] = ()) -> Scope:
-        """Return what an expression over these fields may read."""
+        """Return the scope of an expression over these fields."""
         return Scope(self.source, fields, {}, self.functions, self.parameters)
 
     def relation(self, alias: str, at: int) -> PigRelation:
-        """Return what an alias means. Raises QueryError Q201."""
+        """Return the relation of an alias. Raises QueryError Q201."""
         known = self.environment
         if alias in known.aliases:
             return known.aliases[alias]
@@ -104,7 +104,7 @@ class PigState:
         raise self.scope().unknown("alias", alias, list(known.aliases), self.place(alias, at))
 
     def place(self, alias: str, at: int) -> int:
-        """Return the offset of an alias behind the beginning of its statement."""
+        """Return the offset of an alias after the beginning of its statement."""
         text = self.source.text
         stop = text.find(";", at)
         behind = text.find("=", at, stop) if re.match(r"\w+\s*=", text[at:]) else at
@@ -117,7 +117,7 @@ class PigState:
         self.environment.lost.discard(alias)
 
     def output_name(self, alias: str) -> str:
-        """Return a name for an output that no other has."""
+        """Return a unique name for an output."""
         known = {one.name for one in self.program.outputs}
         name, count = alias, 1
         while name in known:
@@ -126,7 +126,7 @@ class PigState:
         return name
 
     def output(self, alias: str, relation: PigRelation) -> PigOutput:
-        """Return an output of a relation: its rows in the order of the file, if they still have their numbers."""
+        """Return an output of a relation, with its rows in the order of the file if they still have their numbers."""
         node = relation.shown
         if isinstance(relation.node, Order):
             node = relation.node

@@ -33,7 +33,7 @@ HASHES = 2**32
 
 
 def _check_socket(state: PigState, statement: pig.Load | pig.Store, verb: str, remedy: str) -> None:
-    """Raise QueryError Q110 for a socket where no plan file gives the streams."""
+    """Raise QueryError Q110 for a socket if no plan file gives the streams."""
     if statement.is_socket and state.sources is None:
         raise state.scope().error(
             "Q110", f"{verb} is not supported without a plan file", remedy, statement.at
@@ -70,7 +70,7 @@ def _load(state: PigState, statement: pig.Load) -> None:
 
 
 def _source_name(state: PigState, load: Load) -> str:
-    """Return the name of a load's stream: that of its file; loads that differ have names that differ."""
+    """Return the name of a load's stream: that of its file, made unique among different loads."""
     base, count = stem_of(load.path), 1
     name = base
     while name in state.program.loads and state.program.loads[name] != load:
@@ -225,7 +225,7 @@ def _none_of(tests: Sequence[Scalar]) -> Scalar:
 
 
 def _hash(seed: int) -> Scalar:
-    """Return a number below 2**32 that the stream and the number of a row decide, everywhere alike."""
+    """Return a number below 2**32 that depends only on the stream and the number of a row."""
     mixed = call(
         "mod",
         call("add", call("mul", column(ROW_NUMBER), literal(2654435761)), literal(seed)),

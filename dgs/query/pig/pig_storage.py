@@ -54,12 +54,12 @@ def _simple_text(value: Any) -> str:
 
 
 def dumped(fields: Sequence[PigField], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Yield rows as DUMP shows them. Columns behind the fields are left out."""
+    """Yield rows in the form of DUMP. Columns after the fields are left out."""
     return (_tuple_text(row[: len(fields)], fields) for row in rows)
 
 
 def stored(path: Path, fields: Sequence[PigField], rows: Sequence[Sequence[Any]], delimiter: str) -> str:
-    """Write rows into a file as STORE does, and say so. Raises OutputUnwritableError."""
+    """Write rows into a file as STORE does; return a message. Raises OutputUnwritableError."""
     lines = (line_of(row[: len(fields)], fields, delimiter) + "\n" for row in rows)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def java_double(value: float) -> str:
 
 
 def values_of(line: str, fields: Sequence[PigField], delimiter: str) -> tuple[Any, ...]:
-    """Return the values of a line: null where a part is missing, is empty, or does not fit its type; parts too many are left out."""
+    """Return the values of a line: null if a part is missing, is empty, or does not fit its type; superfluous parts are left out."""
     is_flat = all(field.type.name not in CLOSED for field in fields)
     parts = line.split(delimiter) if is_flat else list(_parts(line, delimiter))
     parts += [""] * (len(fields) - len(parts))
@@ -98,7 +98,7 @@ def values_of(line: str, fields: Sequence[PigField], delimiter: str) -> tuple[An
 
 
 def value_of(text: str, of: PigType) -> Any:
-    """Return the value that a text writes; null if it does not fit."""
+    """Return the value in a text; null if it does not fit."""
     if text == "":
         return None
     if of.name in ("chararray", "bytearray"):
@@ -140,7 +140,7 @@ def _record(parts: Sequence[str], inside: Sequence[PigField]) -> tuple[Any, ...]
 
 
 def _parts(text: str, delimiter: str = ",") -> Iterator[str]:
-    """Yield the parts of a text between the delimiters that no bracket encloses."""
+    """Yield the parts of a text between delimiters outside of brackets."""
     depth, begin = 0, 0
     for place, one in enumerate(text):
         depth += (one in "({[") - (one in ")}]")

@@ -18,7 +18,7 @@ NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def text_to_float(text: str) -> float | None:
-    """Return the number that a text writes, null if it writes none.
+    """Return the number in a text, null if it is not one.
 
     >>> text_to_float(" 1.5 "), text_to_float("x")
     (1.5, None)
@@ -27,7 +27,7 @@ def text_to_float(text: str) -> float | None:
 
 
 def text_to_int(text: str) -> int | None:
-    """Return the number that a text writes, without its fraction; null if it writes none, or one beyond 64 bits."""
+    """Return the number in a text without its fraction; null if it is not one, or is beyond 64 bits."""
     if re.fullmatch(WHOLE, text.strip(" ")):
         found = int(text)
         return found if -GREATEST_INT - 1 <= found <= GREATEST_INT else None
@@ -36,7 +36,7 @@ def text_to_int(text: str) -> int | None:
 
 
 def text_to_bool(text: str) -> bool | None:
-    """Return the truth value that a text writes, null if it writes none."""
+    """Return the truth value in a text, null if it is not one."""
     return {"true": True, "false": False}.get(text.strip(" ").lower())
 
 
@@ -60,7 +60,7 @@ def words_between(text: str, delimiters: str) -> tuple[str, ...]:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a whole text matches a regular expression. Raises QueryError Q704 if it is none."""
+    """Return whether a whole text matches a regular expression. Raises QueryError Q704 for an invalid one."""
     try:
         return re.fullmatch(pattern, text) is not None
     except re.error as error:

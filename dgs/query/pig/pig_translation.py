@@ -1,6 +1,6 @@
 """A Pig script as a graph of the algebra: each alias is a relation, each STORE and DUMP an output.
 
-Mistakes are collected: a statement that is wrong takes with it only what reads its alias.
+Mistakes are collected: a wrong statement affects only statements that read its alias.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dgs.query.pig.text.pig_macros import aliases_of, expanded, with_values
 from dgs.query.pig.text.pig_reading import PigScript, read_script, refusal
 
 DEPTH = 50
-"""The macros within macros that a script may have."""
+"""The most nested macros of a script."""
 
 
 class Translator(PigState):
-    """Reads statements one after another, as a file or a prompt gives them.
+    """Reads statements one after another, from a file or a prompt.
 
     `base_dir`: the directory of the project, in which files must be. `sources`: the streams that LOAD reads, None for its files.
     """
@@ -133,7 +133,7 @@ class Translator(PigState):
 
     @property
     def _about(self) -> dict[type, Callable[..., None]]:
-        """The statements about the script itself."""
+        """Handle the statements about the script itself."""
         return {
             pig.Macro: self._macro,
             pig.CallMacro: self._call_macro,

@@ -27,7 +27,7 @@ NUMBERS = ("int", "long", "float", "double")
 
 @dataclass(frozen=True, slots=True)
 class PigType:
-    """A type: its name, and the fields inside a tuple, a bag or a map (one: the value)."""
+    """A type: its name, and the fields inside a tuple, a bag or a map (a single one: the value)."""
 
     name: str
     inside: tuple[PigField, ...] = ()
@@ -49,7 +49,7 @@ class PigType:
 
     @property
     def is_number(self) -> bool:
-        """Whether arithmetic works on it as it is."""
+        """Whether arithmetic works on it without a cast."""
         return self.name in NUMBERS
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ CHARARRAY, BYTEARRAY, NULL = (PigType(name) for name in ("chararray", "bytearray
 
 
 def columns(fields: Sequence[PigField]) -> tuple[str, ...]:
-    """Return the columns that hold fields: the last part of a name where it is the only one, whatever the case of letters.
+    """Return the columns that hold fields: the last part of a name if it is unique, ignoring case.
 
     >>> columns([PigField("a::x", LONG), PigField("b::x", LONG), PigField("b::Y", LONG), PigField(None, LONG)])
     ('a::x', 'b::x', 'Y', '_3')
@@ -103,7 +103,7 @@ def declared(written: pig.Field) -> PigField:
 
 
 def declared_type(written: pig.FieldType) -> PigType:
-    """Return the type that a script writes."""
+    """Return the type that a script declares."""
     return PigType(written.name, tuple(declared(one) for one in written.inside or ()))
 
 

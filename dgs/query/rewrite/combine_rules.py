@@ -43,7 +43,7 @@ IGNORE_REPEATS = frozenset(["min", "max", "some", "all"])
 
 @COMBINE.to_replace(Map)
 def aggregate_of_bag(node: Map) -> Relation | None:
-    """Compute an aggregate where the rows are grouped, in place of one over the bag of them."""
+    """Compute an aggregate in the grouping, in place of one over the bag of the group's rows."""
     for way, group in _ways_to_bags(node):
         found = _Combining(way, group).in_place_of(node)
         if found is not None:
@@ -52,7 +52,7 @@ def aggregate_of_bag(node: Map) -> Relation | None:
 
 
 def _ways_to_bags(node: Relation) -> Iterator[tuple[list[Relation], Group]]:
-    """Yield the groups with bags, and the nodes above: filters and joins, none of which others read too."""
+    """Yield the groups with bags, and the nodes above: filters and joins without other readers."""
     for below in node.inputs[:1] if isinstance(node, Join) and node.how in ("semi", "anti") else node.inputs:
         if is_shared(below):
             continue
@@ -63,7 +63,7 @@ def _ways_to_bags(node: Relation) -> Iterator[tuple[list[Relation], Group]]:
 
 
 class _Combining:
-    """A Group, with aggregates in place of those over its bags. `way`: the nodes above that read it."""
+    """A Group whose aggregates over bags are replaced by aggregates of rows. `way`: the nodes above that read it."""
 
     def __init__(self, way: list[Relation], group: Group) -> None:
         self._way = way
@@ -77,7 +77,7 @@ class _Combining:
         self._taken = {name for node in (*way, group) for name in node.schema.names}
 
     def in_place_of(self, node: Relation) -> Relation | None:
-        """Return the first node of the way, in which new columns are read in place of the bags; None if none is."""
+        """Return the first node of the way, with new columns in place of the bags; None if there are none."""
         found = self._read_above(node)
         more = tuple((name, one) for one, name in self._made.items() if name not in self._group.schema.names)
         if found == node:
@@ -95,7 +95,7 @@ class _Combining:
         return scalar.transform(lambda one: self._column(one) or one)
 
     def _column(self, scalar: exp.Expression) -> Scalar | None:
-        """Return the scalar that stands for an aggregate of a bag; None if it is none, or none that can be computed before."""
+        """Return the scalar that replaces an aggregate of a bag; None for any other scalar, or if it cannot be computed in the Group."""
         if isinstance(scalar, exp.Dot) and name_of(scalar.this) == "list_extract":
             bag, place = arguments_of(scalar.this)
             if place == literal(1) and isinstance(bag, Nested):
@@ -127,7 +127,7 @@ class _Combining:
         return substituted(wanted, {key: one for key, one in given.items() if one is not None})
 
     def _items(self, bag: Scalar) -> _Items | None:
-        """Return the items of a bag in terms of the rows of the Group; None if it is none of its bags, or not in these terms."""
+        """Return the items of a bag in terms of the rows of the Group; None if that is impossible, or the bag is not one of its bags."""
         if isinstance(bag, Nested):
             items = self._items(bag.this)
             return None if items is None else _items_of(bag.args["query"], items)
@@ -144,7 +144,7 @@ class _Combining:
         return _Items(dict(zip(names, arguments, strict=True)), tuple(conjuncts(collect.where)))
 
     def _aggregate(self, items: _Items, wanted: Aggregate) -> Scalar | None:
-        """Return the column of an aggregate of items, which is added if it is not there; None if there is none."""
+        """Return the column of an aggregate of items, added if necessary; None if there is no such aggregate."""
         arguments = tuple(substituted(one, items.fields) for one in wanted.arguments)
         where = [*items.where, *(substituted(one, items.fields) for one in conjuncts(wanted.where))]
         is_distinct = wanted.distinct
@@ -179,7 +179,7 @@ class _Items:
 
 
 def _items_of(query: Relation, items: _Items) -> _Items | None:
-    """Return the items that a query makes of others; None if that cannot be said in terms of the rows."""
+    """Return the items of a query over other items; None if they cannot be expressed in terms of the rows."""
     if isinstance(query, Source):
         return replace(items, fields=dict(zip(query.schema.names, items.fields.values(), strict=True)))
     is_cut = isinstance(query, Order) and (query.limit is not None or query.offset > 0)

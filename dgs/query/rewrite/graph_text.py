@@ -35,7 +35,7 @@ __all__ = ["call", "column", "literal", "scalar_text", "text_of"]
 
 
 def text_of(given: Script | Relation) -> str:
-    """Return a graph as text: each node on a line, what it reads below it. A node that is read again has its line only."""
+    """Return a graph as text: each node on a line, with its inputs below it. The inputs of a repeated node are left out."""
     script = Script.of(given)
     graph = SharedGraph(script)
     lines: list[str] = []
@@ -56,7 +56,7 @@ def _draw(graph: SharedGraph, node: Relation, depth: int, lines: list[str], seen
 
 
 def node_text(node: Relation) -> str:
-    """Return a node in a line, without what it reads."""
+    """Return a node in a line, without its inputs."""
     match node:
         case Source():
             said = node.name
@@ -118,7 +118,7 @@ def _key(key: Key) -> str:
 
 
 def scalar_text(scalar: Scalar) -> str:
-    """Return a scalar as people write it."""
+    """Return a scalar as text."""
     said = _scalar(scalar)
     is_whole = said.startswith("(") and said.endswith(")") and _closes_last(said)
     return said[1:-1] if is_whole else said

@@ -1,4 +1,4 @@
-"""Phase normal: one node where several say the same, and constants computed once."""
+"""Phase normal: one node in place of several with the same meaning, and constants computed once."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ NORMAL = Rules("normal", "normal")
 
 @NORMAL.to_merge(Where, Where)
 def one_filter(parent: Where, child: Where) -> Relation:
-    """Make one filter of two: that of the child comes first, so that it still guards the parent's."""
+    """Merge two filters. The child's comes first, so that it still guards the parent's."""
     return replace(child, predicate=all_of([*conjuncts(child.predicate), *conjuncts(parent.predicate)]))
 
 
 @NORMAL.to_replace(Where)
 def filter_of_true(node: Where) -> Relation | None:
-    """Leave out a filter that holds for all rows."""
+    """Remove a filter that holds for all rows."""
     return None if conjuncts(node.predicate) or node.input.is_ordered else node.input
 
 
 @NORMAL.to_replace(Map)
 def map_of_nothing(node: Map) -> Relation | None:
-    """Leave out a Map that gives the columns of its input as they are, unless it makes a bag of a list."""
+    """Remove a Map that returns the columns of its input unchanged, unless it makes a bag of a list."""
     names = tuple(one.name if isinstance(one, exp.Column) else None for _, one in node.fields)
     is_same = names == node.schema.names == node.input.schema.names
     return node.input if is_same and not node.input.is_ordered else None
@@ -41,7 +41,7 @@ def map_of_nothing(node: Map) -> Relation | None:
 
 @NORMAL.to_merge(Map, Map)
 def one_map(parent: Map, child: Map) -> Relation | None:
-    """Make one Map of two, unless a scalar would be computed more often."""
+    """Merge two Maps, unless a scalar would be computed more often."""
     given = dict(child.fields)
     read = [one.name for _, scalar in parent.fields for one in scalar.find_all(exp.Column)]
     if any(read.count(name) > 1 and not is_plain(scalar) for name, scalar in given.items()):
@@ -55,13 +55,13 @@ def one_map(parent: Map, child: Map) -> Relation | None:
 
 @NORMAL.to_replace(Union)
 def union_of_one(node: Union) -> Relation | None:
-    """Leave out a union of one part."""
+    """Remove a union of one part."""
     return node.parts[0] if len(node.parts) == 1 and not node.parts[0].is_ordered else None
 
 
 @NORMAL.to_merge(Union, Union)
 def one_union(parent: Union, child: Union) -> Relation | None:
-    """Make one union of two, if columns do not become floats in the inner one."""
+    """Merge two unions, unless columns become floats in the inner one."""
     kinds = {part.schema.types for part in (*parent.parts, *child.parts)}
     if len(kinds) > 1:
         return None
@@ -71,7 +71,7 @@ def one_union(parent: Union, child: Union) -> Relation | None:
 
 @NORMAL.to_merge(Distinct, Distinct)
 def one_distinct(parent: Group, child: Group) -> Relation:
-    """Make one Group of two that only keep different rows."""
+    """Merge two Groups that only keep different rows."""
     given = dict(child.keys)
     return replace(
         parent, input=child.input, keys=tuple((name, substituted(one, given)) for name, one in parent.keys)
@@ -80,7 +80,7 @@ def one_distinct(parent: Group, child: Group) -> Relation:
 
 @NORMAL.to_merge((Expand, Group, Join, Order, Union, Where, Window), Order)
 def unseen_order(parent: Relation, child: Order) -> Relation | None:
-    """Leave out an order that nothing sees: what reads it takes a bag, or has an order of its own. A Map keeps its input's order."""
+    """Remove an order that no reader sees: it takes a bag, or has an order of its own. A Map keeps its input's order."""
     if child.limit is not None or child.offset:
         return None
     return parent.with_inputs(tuple(child.input if one is child else one for one in parent.inputs))
@@ -90,9 +90,8 @@ def unseen_order(parent: Relation, child: Order) -> Relation | None:
 def constants_folded(node: Relation) -> Relation | None:
     """Compute scalars that read no column, and `and`, `or` with a constant side."""
     found = scalars_changed(node, _folded)
-    return (
-        None if found is None or found.schema != node.schema else found
-    )  # `true and null` has the type of a truth
+    # `true and null` has type bool
+    return None if found is None or found.schema != node.schema else found
 
 
 def _folded(scalar: Scalar) -> Scalar:
@@ -119,7 +118,7 @@ def _is_call(node: exp.Expression) -> bool:
 
 
 def _folded_node(node: exp.Expression) -> exp.Expression:
-    """Return what a node is, if it is a constant or a constant decides it."""
+    """Return the constant that a node equals, if it is a constant or a constant decides it."""
     if isinstance(node, exp.And | exp.Or):
         return _logic(node)
     if not _is_call(node) or columns_of(node) or not is_plain(node):
@@ -127,7 +126,7 @@ def _folded_node(node: exp.Expression) -> exp.Expression:
     try:
         value: Any = bound(node, Schema(()))(())
     except QueryError:
-        return node  # it fails where it is needed, if it is
+        return node  # if it is needed, it fails there
     is_simple = isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
     return literal(value) if is_simple else node
 

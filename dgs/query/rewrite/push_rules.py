@@ -1,6 +1,6 @@
-"""Phases push and windows: work goes down, to where there are fewer rows and columns to carry.
+"""Phases push and windows: they move work down, so that fewer rows and columns go up. Phase push moves filters and projections.
 
-In phase push these are filters and projections. In phase windows, filters go below windows, and windows that nothing reads are left out.
+Phase windows moves filters below windows, and removes unread windows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PUSH = Rules("push", "push")
 
 @PUSH.to_merge(Where, Map)
 def filter_below_map(parent: Where, child: Map) -> Relation | None:
-    """Filter before computing, if what the filter reads costs nothing to compute twice."""
+    """Filter before computing, if the columns that the filter reads cost nothing to compute twice."""
     given = dict(child.fields)
     if not all(is_plain(given[name]) for name in columns_of(parent.predicate)):
         return None
@@ -46,7 +46,7 @@ def _renamed(union: Union, part: Relation) -> dict[str, Scalar]:
 
 @PUSH.to_merge(Where, Join)
 def filter_below_join(parent: Where, child: Join) -> Relation | None:
-    """Filter the side of a join that a condition speaks of, if rows of it do not come out without a partner."""
+    """Filter the side of a join that a condition is about, unless its rows come out without a partner."""
     to_left = child.how in ("inner", "left", "semi", "anti")
     found = _to_sides(child, conjuncts(parent.predicate), to_left=to_left, to_right=child.how == "inner")
     return None if found is None else _filtered(found[0], found[1], parent)
@@ -54,7 +54,7 @@ def filter_below_join(parent: Where, child: Join) -> Relation | None:
 
 @PUSH.to_replace(Join)
 def condition_below_join(node: Join) -> Relation | None:
-    """Filter the optional side of a join by the conditions of the join that speak of it alone."""
+    """Filter the optional side of a join by the conditions of the join that are only about it."""
     to_right = node.how != "full"
     found = _to_sides(
         node, conjuncts(node.residual), to_left=node.how in ("inner", "semi"), to_right=to_right
@@ -68,7 +68,7 @@ def condition_below_join(node: Join) -> Relation | None:
 def _to_sides(
     join: Join, conditions: list[Scalar], *, to_left: bool, to_right: bool
 ) -> tuple[Join, list[Scalar]] | None:
-    """Return the join with conditions moved to its sides, and those that stay; None if all stay."""
+    """Return the join with conditions moved to its sides, and the remaining conditions; None if all remain."""
     sides = {"left": (join.left, to_left), "right": (join.right, to_right)}
     moved: dict[str, list[Scalar]] = {name: [] for name in sides}
     stay: list[Scalar] = []
@@ -92,7 +92,7 @@ def _filtered(node: Relation, conditions: list[Scalar], like: Where | None = Non
 
 @PUSH.to_merge(Where, Join)
 def pairs_from_filter(parent: Where, child: Join) -> Relation | None:
-    """Make pairs of an inner join of the equalities between its sides that a filter asks for."""
+    """Turn a filter's equalities between the sides of an inner join into pairs of the join."""
     if child.how != "inner":
         return None
     found = [(one, _pair(one, child)) for one in conjuncts(parent.predicate)]
@@ -104,7 +104,7 @@ def pairs_from_filter(parent: Where, child: Join) -> Relation | None:
 
 
 def _pair(one: Scalar, join: Join) -> tuple[Scalar, Scalar] | None:
-    """Return the two sides of an equality, left before right; None if it is none between the sides of the join."""
+    """Return the two sides of an equality, left before right; None for other conditions than equalities between the sides of the join."""
     if name_of(one) != "eq" or not never_fails(one):
         return None
     a, b = arguments_of(one)
@@ -128,7 +128,7 @@ def filter_below_expand(parent: Where, child: Expand) -> Relation | None:
 
 
 def below(parent: Where, child: Group | Expand | Window, given: dict[str, Scalar]) -> Relation | None:
-    """Return the filter below a node, as far as it reads what is `given` below."""
+    """Return the filter below a node, as far as it reads only columns `given` there."""
     down, stay = split_by(
         parent.predicate, lambda one: never_fails(one) and {*columns_of(one)} <= given.keys()
     )
@@ -159,7 +159,7 @@ def map_below_union(parent: Map, child: Union) -> Relation | None:
 
 @PUSH.to_merge((Map, Group), Join)
 def columns_below_join(parent: Map | Group, child: Join) -> Relation | None:
-    """Take from the sides of a join only the columns that are read, where a side has others."""
+    """Take only the read columns from the sides of a join, if a side has others."""
     read = {name for node in (parent, child) for one in scalars_of(node) for name in columns_of(one)}
     left = _narrowed(child.left, read)
     right = _narrowed(child.right, read)
@@ -169,14 +169,14 @@ def columns_below_join(parent: Map | Group, child: Join) -> Relation | None:
 
 
 def _narrowed(node: Relation, read: Iterable[str]) -> Relation:
-    """Return a node with the columns that are read; the node itself if that leaves none out, or all."""
+    """Return a node with only the read columns; the node itself if all columns are read, or none."""
     kept: Fields = tuple((name, column(name)) for name in node.schema.names if name in read)
     return Map(node, kept, span=node.span) if 0 < len(kept) < len(node.schema) else node
 
 
 @PUSH.to_merge(Map, (Group, Where))
 def unread_aggregates(parent: Map, child: Group | Where) -> Relation | None:
-    """Leave out aggregates that nothing reads: neither a Map nor a filter below it."""
+    """Remove aggregates that neither a Map nor a filter below it reads."""
     group = child.input if isinstance(child, Where) else child
     if not isinstance(group, Group) or is_shared(group):
         return None
@@ -200,7 +200,7 @@ def filter_below_window(parent: Where, child: Window) -> Relation | None:
 
 @WINDOWS.to_merge(Map, Window)
 def unread_window(parent: Map, child: Window) -> Relation | None:
-    """Leave out windows whose end nothing reads, if a row is in one of them: a row without a time is in none."""
+    """Remove windows whose end nothing reads, if each row is in exactly one of them. A row without a time is in none."""
     is_read = any(child.as_ in columns_of(one) for _, one in parent.fields)
     if is_read or child.size != child.slide:
         return None

@@ -1,7 +1,7 @@
 """The rewriter: it applies rules from the outputs down, phase by phase, until none applies, and notes each step.
 
-After each step the script must have the same outputs, and the new node the columns of the old one. A script that was there before in
-its phase ends the rewriting with an error that names the rules of the circle.
+After each step the script must have the same outputs, and the new node the columns of the old one. If a script comes back in its phase, the
+rewriting ends with an error that names the rules of the circle.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from dgs.query.rewrite.rule_language import PHASES, Rule, Rules, looking_at
 from dgs.query.rewrite.shared_graph import SharedGraph
 
 MOST_STEPS = 10_000
-"""The steps after which rules are taken to have no end."""
+"""The steps after which rules count as endless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step: a rule, where it applied, and what it made. `before` and `after`: the node there, or the script for a rule of scripts.
 
-    `place` is an output and the way down from it, as in `report / input / left`. `script_before` and `script_after`: all outputs.
+    `place` is an output and the path down from it, such as `report / input / left`. `script_before` and `script_after`: all
+    outputs.
     """
 
     number: int
@@ -60,7 +61,7 @@ class Rewritten:
 def rewritten_by(
     script: Script, rules: Iterable[Rules], *, phases: Iterable[str] = PHASES, most_steps: int = MOST_STEPS
 ) -> Rewritten:
-    """Return what rules make of a script.
+    """Return a script rewritten by rules.
 
     Raises QueryError: Q601 for a rule that raises or returns no node, Q602 for one that changes columns or outputs, Q603 for
     rules that undo each other, Q604 for rules without end.
@@ -86,7 +87,7 @@ def rewritten_by(
 
 
 def _tried_in(phase: str) -> tuple[str, ...]:
-    """Return the phases whose rules are tried in a phase: those of dgs follow up what a later one makes."""
+    """Return the phases whose rules are tried in a phase: those of dgs also rewrite the results of later phases."""
     place = PHASES.index(phase)
     return PHASES[: place + 1] if place < PHASES.index("user") else (phase,)
 
@@ -120,7 +121,7 @@ def _is_same(graph: SharedGraph, before: Any, after: Any) -> bool:
 
 
 def _applied(rule: Rule, place: str, node: Any, graph: SharedGraph) -> Any:
-    """Return what a rule makes of a node. Raises QueryError Q601 if it raises, or makes something else."""
+    """Return the result of a rule for a node. Raises QueryError Q601 if it raises, or returns anything but a node."""
     try:
         found = rule.applied(node, graph)
     except RAISED as error:
@@ -138,7 +139,7 @@ def _applied(rule: Rule, place: str, node: Any, graph: SharedGraph) -> Any:
 
 
 def _changed(graph: SharedGraph, rule: Rule, place: str, before: Any, after: Any) -> SharedGraph:
-    """Return the graph after a step. Raises QueryError Q602 if outputs, columns or sources are others then."""
+    """Return the graph after a step. Raises QueryError Q602 if it changes outputs, columns or sources."""
     if isinstance(before, Script):
         was, now = ([name for name, _ in one.outputs] for one in (before, after))
         if was != now:

@@ -1,4 +1,4 @@
-"""The language of rules: what a rule applies to, under which conditions, and the function that rewrites.
+"""The language of rules: the nodes that a rule applies to, its conditions, and the function that rewrites.
 
 >>> rules = Rules("mine")
 >>> @rules.to_replace(Union).when(lambda node: len(node.parts) == 1)
@@ -7,8 +7,8 @@
 >>> [rule.title for rule in rules]
 ['mine.union_of_one']
 
-A rule that merges has a parent and a child, and applies where nobody else reads the child. A rule that replaces has one node, or with
-`Script` all outputs. The function returns what takes the place of the node, or None where it does not apply.
+A rule that merges has a parent and a child, and applies if the child has no other reader. A rule that replaces has one node, or with
+`Script` all outputs. The function returns the new node, or None if it does not apply.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dgs.query.rewrite.shared_graph import SharedGraph
 from dgs.query.scalar import Scalar, column
 
 Condition = Callable[..., Any]
-"""A question before a rule applies. It gets what the rule's function gets."""
+"""A condition of a rule. It gets the same arguments as the rule's function."""
 Kind = type[Any] | tuple[type[Any], ...]
 
 PHASES = ("normal", "push", "combine", "windows", "user", "spark")
-"""The phases of rewriting, in their order. Rules of users are in `user` unless they say another one; `spark` is for `--on spark`."""
+"""The phases of rewriting, in their order. Rules of users are in `user` unless they name another phase; `spark` is for `--on spark`."""
 
 _graph: ContextVar[SharedGraph] = ContextVar("_graph")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: `kind` is what it applies to. With `child` it merges an input of that class into its reader."""
+    """One rule: `kind` is the class of nodes that it applies to. With `child` it merges an input of that class into its reader."""
 
     name: str
     rules: str
@@ -47,11 +47,11 @@ class Rule:
 
     @property
     def title(self) -> str:
-        """The name of the rule, behind that of its rules."""
+        """The name of the rule, after that of its `Rules`."""
         return f"{self.rules}.{self.name}"
 
     def applied(self, node: Any, graph: SharedGraph) -> Any:
-        """Return what takes the place of a node, or None. Raises what the rule's functions raise."""
+        """Return the new node in place of a node, or None. Raises what the rule's functions raise."""
         if not isinstance(node, self.kind):
             return None
         if self.child is None:
@@ -73,7 +73,7 @@ def always(*_: Any) -> bool:
 class Draft:
     """A rule without its function. As a decorator, or by `apply_pattern`, it takes one and adds the rule.
 
-    Conditions are put together from left to right: `when(a).unless(b).or_(c)` holds where `(a and not b) or c` does.
+    Conditions are combined from left to right: `when(a).unless(b).or_(c)` means `(a and not b) or c`.
     """
 
     _rules: Rules
@@ -82,28 +82,28 @@ class Draft:
     _condition: Condition = always
 
     def when(self, condition: Condition) -> Draft:
-        """Apply only where a condition holds."""
+        """Apply only if a condition holds."""
         before = self._condition
         return replace(self, _condition=lambda *nodes: before(*nodes) and condition(*nodes))
 
     def unless(self, condition: Condition) -> Draft:
-        """Apply only where a condition does not hold."""
+        """Apply only if a condition does not hold."""
         return self.when(lambda *nodes: not condition(*nodes))
 
     def when_matches(self, extractor: Condition) -> Draft:
-        """Apply only where an extractor finds something: it returns neither None nor False."""
+        """Apply only if an extractor finds something: it returns neither None nor False."""
         return self.when(_matches(extractor))
 
     def unless_matches(self, extractor: Condition) -> Draft:
-        """Apply only where an extractor finds nothing."""
+        """Apply only if an extractor finds nothing."""
         return self.unless(_matches(extractor))
 
     def and_(self, condition: Condition) -> Draft:
-        """Apply only where a condition holds too."""
+        """Apply only if a condition also holds."""
         return self.when(condition)
 
     def or_(self, condition: Condition) -> Draft:
-        """Apply also where another condition holds."""
+        """Apply also if another condition holds."""
         before = self._condition
         return replace(self, _condition=lambda *nodes: before(*nodes) or condition(*nodes))
 
@@ -141,7 +141,7 @@ class Rules:
         return Draft(self, kind)
 
     def to_merge(self, parent: Kind, child: Kind) -> Draft:
-        """Begin a rule for a node and one that it alone reads: its function gets both."""
+        """Begin a rule for a node and an input that only it reads: its function gets both."""
         return Draft(self, parent, child)
 
     def when(self, condition: Condition) -> Draft:
@@ -177,7 +177,7 @@ def pred(node: Relation) -> tuple[Relation, ...]:
 
 
 def succ(node: Relation) -> tuple[Relation, ...]:
-    """Return the nodes that read a node, in the graph that is being rewritten. An output of the script is no node."""
+    """Return the nodes that read a node, in the graph that is being rewritten. An output of the script is not a node."""
     return tuple(one for one in _graph.get().readers(node) if one is not None)
 
 

@@ -36,7 +36,7 @@ FAIL = frozenset(
         "matches",
     ]
 )
-"""Functions that fail on some values. A rule lets none of them see rows that it did not see before."""
+"""Functions that fail on some values. A rule must not apply them to more rows than before."""
 
 HEAVY = frozenset(
     ["tokenize", "split", "range", "generate_series", "list_distinct", "matches", "replace", "repeat"]
@@ -44,7 +44,7 @@ HEAVY = frozenset(
 
 
 def is_plain(scalar: Scalar) -> bool:
-    """Return whether a scalar holds no query over a bag, and no function that takes long."""
+    """Return whether a scalar has no query over a bag and no slow function."""
     return not any(isinstance(one, Nested) or name_of(one) in HEAVY for one in parts_of(scalar))
 
 

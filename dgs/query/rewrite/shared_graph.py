@@ -1,7 +1,7 @@
 """The graph of a script while it is rewritten: equal nodes are one, and each knows its readers and its place.
 
-Nodes are values, so nothing says which of them are the same one. Here every node gets a number, equal nodes the same: a graph that
-was there before is found by the numbers of its outputs, and a node with two readers by counting.
+Nodes are values without identity. Here every node gets a number, and equal nodes the same number. So an earlier graph is recognised by the
+numbers of its outputs, and a node with two readers by counting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dgs.query.relation import Join, Relation, Repeat, Script, Union
 
 
 def named_inputs(node: Relation) -> list[tuple[str, Relation]]:
-    """Return the nodes that a node reads, each with the name of its place in it."""
+    """Return the inputs of a node, each with the name of its place in the node."""
     names: tuple[str, ...] = ("input",)
     if isinstance(node, Join):
         names = ("left", "right")
@@ -30,14 +30,13 @@ def named_inputs(node: Relation) -> list[tuple[str, Relation]]:
 
 
 class Numbering:
-    """The numbers of nodes: equal nodes have one number, and one node stands for them."""
+    """The numbers of nodes: equal nodes have one number and one representative."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._standing: list[Relation] = []
-        self._seen: dict[
-            int, tuple[Relation, int]
-        ] = {}  # by id; the node is kept, so that no other gets its id
+        # by id; the node is kept, so that no other gets its id
+        self._seen: dict[int, tuple[Relation, int]] = {}
 
     def number(self, node: Relation) -> int:
         """Return the number of a node."""
@@ -63,12 +62,12 @@ class Numbering:
         return number
 
     def shared(self, node: Relation) -> Relation:
-        """Return the node that stands for all that are equal to this one."""
+        """Return the representative of all nodes that are equal to this one."""
         return self._standing[self.number(node)]
 
 
 def _apart(value: Any, read: set[int]) -> Hashable:
-    """Return a field of a node, without the nodes that it reads: they have numbers."""
+    """Return a field of a node without its inputs, which have numbers."""
     if isinstance(value, tuple) and value and all(id(one) in read for one in value):
         return len(value)
     return None if id(value) in read else value
@@ -99,7 +98,7 @@ class SharedGraph:
                 left += [(f"{place} / {name}", one) for name, one in reversed(named_inputs(node))]
 
     def readers(self, node: Relation) -> list[Relation | None]:
-        """Return the nodes that read a node, one for each time they do; None stands for an output."""
+        """Return the readers of a node, one for each time they read it; None for an output."""
         if self._readers is None:
             self._readers = {}
             for _, output in self.script.outputs:
@@ -110,7 +109,7 @@ class SharedGraph:
         return self._readers.get(id(self.numbering.shared(node)), [])
 
     def replaced(self, old: Relation, new: Relation) -> SharedGraph:
-        """Return the graph with a node in another's place, wherever that is read."""
+        """Return the graph with a node in place of another, for all its readers."""
         made = {id(old): new}
 
         def changed(node: Relation) -> Relation:

@@ -1,4 +1,4 @@
-"""The functions whose text in Spark is not that of the table of functions."""
+"""Functions whose text for Spark is not in the table of functions."""
 
 ONLY_HERE = {
     "div": "(CASE WHEN {1} <> 0 THEN CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) WHEN {0} IS NULL OR {1} IS NULL THEN NULL"
@@ -14,7 +14,7 @@ _BEFORE, _TO = (
     f"least(greatest({chosen}({_FIRST}, {_FIRST} + {{2}}), 0), length({{0}}))"
     for chosen in ("least", "greatest")
 )
-_NEAREST = (  # the rounding error of t = a * m decides where t is just between two integers
+_NEAREST = (  # the rounding error of t = a * m decides if t is exactly between two integers
     "aggregate(array(struct(abs({0}) AS a, power(10.0D, abs({1})) AS m)), CAST(NULL AS DOUBLE), (_, v) -> aggregate(array(struct("
     "if({1} < 0, v.a / v.m, v.a * v.m) AS t, v.a * 134217729 - (v.a * 134217729 - v.a) AS a, v.m * 134217729 - (v.m * 134217729 - v.m) AS m)),"
     " CAST(NULL AS DOUBLE), (_, h) -> (CASE WHEN h.t >= 4503599627370496D THEN v.a WHEN {1} < 0 THEN"
@@ -39,14 +39,14 @@ OF_KIND = {
     ("substring", "text", 3): "(CASE WHEN {1} IS NOT NULL AND {2} IS NOT NULL"
     f" THEN substring({{0}}, {_BEFORE} + 1, {_TO} - {_BEFORE}) END)",
 }
-"""Functions whose text is another one where an argument is of this kind, or if they have so many."""
+"""Functions with another text for arguments of this kind, or for this number of arguments."""
 
 OF_ITEMS = {"count": "list_count", "sum": "list_sum", "avg": "list_avg", "min": "list_min", "max": "list_max"}
-"""Aggregates of a bag's items, with the functions of arrays that they are."""
+"""Aggregates of a bag's items, with the array functions for them."""
 
 FUNCTIONS = {
     "list_count": "size(filter({0}, x -> x IS NOT NULL))",
     "list_min": "array_min({0})",
     "list_max": "array_max({0})",
 }
-"""Functions of arrays beside those of `ONLY_HERE`."""
+"""Array functions, in addition to those of `ONLY_HERE`."""

@@ -1,7 +1,7 @@
 """The text of a query for Spark.
 
-Fields of records may differ by case alone, so Spark must tell cases apart (`spark.sql.caseSensitive`). Spark has no statement over the
-items of a column of each row: a query over a bag becomes functions of arrays. The items of bags come in any order: their reader sorts them.
+Fields of records may differ only by case, so Spark must distinguish case (`spark.sql.caseSensitive`). Spark has no statement over the items
+of a column in each row: a query over a bag becomes array functions. The items of bags come in any order: their reader sorts them.
 
 >>> from dgs.query.scalar import call, column, literal
 >>> from dgs.query.types import INT, Schema
@@ -28,7 +28,7 @@ from dgs.query.types import Schema, Type, bag, record
 def spark_text(relation: Relation, views: Mapping[str, str] | None = None) -> str:
     """Return the statement of a relation. `views`: the names of views, in place of the sources' own.
 
-    Rows come in any order, but for an `Order`. Raises QueryError Q501 for what Spark lacks; `Repeat` has no statement.
+    Rows come in any order, except for an `Order`. Raises QueryError Q501 for anything that Spark lacks; `Repeat` has no statement.
     """
     return _Spark({name: ticked(view) for name, view in (views or {}).items()}).statement(relation)
 
@@ -126,7 +126,8 @@ class _Spark(Dialect):
         distinct = "DISTINCT " if one.distinct else ""
         if one.function == "collect":
             row = texts[0] if len(texts) == 1 else f"struct({', '.join(texts)})"
-            text = f"collect_list({distinct}struct({row} AS v))"  # of records, because it leaves out nulls
+            # of records, because collect_list drops nulls
+            text = f"collect_list({distinct}struct({row} AS v))"
         elif one.distinct:
             text = text.replace("(", "(DISTINCT ", 1)
         text += "" if where is None else f" FILTER (WHERE {where})"
@@ -158,13 +159,13 @@ def _orders(one: str, other: str, of: Type) -> Iterator[str]:
 
 
 class _Items:
-    """A query over the items of an array, as functions of arrays. It gives the array of its rows, which are records."""
+    """A query over the items of an array, as array functions. Its result is the array of its rows, which are records."""
 
     def __init__(self, array: str, of: Type) -> None:
         self._array, self._item = array, of.of
 
     def of(self, query: Relation) -> str:
-        """Return the text of a query. Raises QueryError Q501 for a query that Spark's functions do not say."""
+        """Return the text of a query. Raises QueryError Q501 for a query that Spark's functions cannot express."""
         match query:
             case Source(name=name) if name == ITEMS:
                 said = self._items(query)
@@ -235,6 +236,6 @@ def _of_item(node: Relation) -> Names:
 
 
 def _lacking(what: str, node: Relation) -> QueryError:
-    """Return the error of a query that Spark cannot say."""
+    """Return the error of a query that Spark cannot express."""
     remedy = "Ask it on local or on dgs, or write it as a group of rows."
     return QueryError.of("Q501", f"Spark cannot say {what}", remedy, node.span)

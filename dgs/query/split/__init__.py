@@ -1,8 +1,8 @@
 """The split of a query into compactions, which add up from batch to batch, and an answer over them (design: `answer(h(S))`).
 
 A block is a group over joins over inputs, with predicates. Each input that is linear in streams is compacted by the columns that the rest
-of the block looks at, with its weights summed. The answer is the same query over the compactions, aggregates weighted. Distributing
-the product of a join over the sum of its rows shows that they are equal, for any weights. What is above a block stays in the answer.
+of the block reads, with its weights summed. The answer is the same query over the compactions, aggregates weighted. Distributing the
+product of a join over the sum of its rows shows that they are equal, for any weights. Everything above a block stays in the answer.
 
 - `join_tree`: a block's inputs and predicates; `compaction`: what is kept of an input; `weighing`: aggregates over compacted rows.
 
@@ -58,8 +58,8 @@ def split(
 ) -> Split:
     """Split a query. `require`: the worst class that is accepted. `exact`: sums of floats are rounded once, at an answer.
 
-    Raises QueryError Q302 for a product of two streams, Q301 for a class worse than required, with the clause that forces it; Q304 if that
-    is a user's aggregation.
+    Raises QueryError Q302 for a product of two streams, Q301 for a class worse than required, with the clause that forces it, and Q304 if
+    that clause is a user's aggregation.
     """
     script = Script.of(query)
     script.sources()
@@ -92,7 +92,7 @@ def _check_class(found: Split, require: Class) -> None:
 
 
 class _Splitting:
-    """The split of one script: every node once, equal compactions once."""
+    """Splits one script: every node once, equal compactions once."""
 
     def __init__(self, *, is_exact: bool) -> None:
         self._is_exact = is_exact
@@ -145,7 +145,7 @@ class _Splitting:
         return Map(Group(rows, keys, sums), (*named, *finals))
 
     def _rows(self, relation: Relation) -> Relation:
-        """Return rows that go out, each as often as its weight says."""
+        """Return the rows to put out, each as often as its weight says."""
         block = Block(relation)
         if not block.streams:
             return relation.with_inputs(tuple(map(self.of, relation.inputs)))
@@ -167,7 +167,7 @@ class _Splitting:
         return Expand(Map(rows, kept), column("$times"), "$number")
 
     def _tree(self, reducing: Reducing, klass: Class) -> Relation:
-        """Return the joins of a block over its compactions. All that the answer needs of them is known by now, but for the joins."""
+        """Return the joins of a block over its compactions. By now everything that the answer needs of them is known, except for the joins."""
         plan = self._joins(reducing.block.tree, reducing)
         compacted = {
             number: self._shared(one.finished(f"c{len(self.compactions)}", klass))
@@ -229,7 +229,7 @@ class _Plan:
 
 
 def _is_grouped(reducing: Reducing, keys: Fields, sums: Sequence[tuple[str, Aggregate]]) -> bool:
-    """Whether each group has one row in the one compaction of a block, so that an aggregate is its argument."""
+    """Return whether each group has one row in the block's only compaction, so that an aggregate equals its argument."""
     kept = {each.key for one in reducing.compacting.values() for each in one.forced}
     (leaf,) = reducing.block.leaves
     by = {one.name.removeprefix(f"{leaf.number}.") for _, one in keys if isinstance(one, exp.Column)}

@@ -1,4 +1,4 @@
-"""Compactions: for each stream of a block, the sums that its answer needs, by the columns that the rest of the block looks at.
+"""Compactions: for each stream of a block, the sums that its answer needs, by the columns that the rest of the block reads.
 
 A compaction is linear in its streams: that of two batches is the sum of theirs, by key. `Compacting` collects what a leaf must keep
 while a block is split, and remembers which clause asked for it.
@@ -23,7 +23,7 @@ Class = Literal["A", "B", "C"]
 EXACT = "exact sums"
 """The clause that asks for the bins of floats: a group has few of them."""
 OWN = "the aggregation"
-"""How the clause of a user's aggregation begins, which has no inverse: its values are kept."""
+"""The beginning of the clause for a user's aggregation, which has no inverse, so that all its values are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Compaction:
 
 
 def weighted(relation: Relation) -> Relation:
-    """Return a linear relation with the weight of each row as one more column, `$w`."""
+    """Return a linear relation with the weight of each row as a further column, `$w`."""
     if isinstance(relation, Source):
         columns = Schema((*relation.columns.fields, (WEIGHT, INT.required())))
         return Source(relation.name, columns, deletes=relation.deletes)
@@ -110,7 +110,7 @@ class Compacting:
     def part(self, kind: str, scalar: Scalar) -> Scalar:
         """Keep a part: `s` the sum, `n` the number of values that are not null, `q` of squares, `t` of true, `min`, `max`.
 
-        Where an outer join finds no row, the part is that of one row of nulls.
+        If an outer join finds no row, the part is that of a row of nulls.
         """
         known = (kind, scalar)
         if known not in self._parts:
@@ -158,7 +158,7 @@ def bin_and_limbs(scalar: Scalar) -> tuple[Scalar, ...]:
 
 
 def of_row(kind: str, scalar: Scalar) -> Scalar:
-    """Return what a row of weight 1 adds to a part."""
+    """Return the contribution of a row of weight 1 to a part."""
     if kind == "n":
         return when(call("isnull", scalar), literal(0), literal(1))
     if kind == "t":
@@ -170,5 +170,5 @@ def of_row(kind: str, scalar: Scalar) -> Scalar:
 
 
 def deletes(relation: Relation) -> bool:
-    """Whether any stream of a relation deletes rows."""
+    """Return whether any stream of a relation deletes rows."""
     return any(isinstance(one, Source) and one.deletes for one in walk(relation))

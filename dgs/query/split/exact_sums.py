@@ -1,8 +1,8 @@
 """Sums of floats without rounding: a float as four integers in a bin of exponents. Integers add up exactly, in any order, and deletions undo them.
 
 A bin is 64 exponents wide; bin 0 has the magnitudes from 2^-32 up to 2^32. A float is `sum(limb[i] * 2^(29 * i)) * 2^(64 * bin - 84)`, with
-limbs of 29 bits, so that 64 bits hold the sums of 2^34 of them. What is kept of a stream has the bin as a key and sums of the limbs as parts;
-`float_total` makes one float of these, which is rounded once. NaN and the infinities have bins of their own, in which limb 0 counts them.
+limbs of 29 bits, so that 64 bits hold the sums of 2^34 of them. The state of a stream has the bin as a key and sums of the limbs as parts;
+`float_total` makes one float of these, rounded once. NaN and the infinities have their own bins, in which limb 0 counts them.
 
 >>> parts = [(bin_of(one), *(limb(one) for limb in LIMBS), 1) for one in (1e16, 0.1, -1e16)]
 >>> AGGREGATES["float_total"].python([(one, 1) for one in parts])
@@ -30,9 +30,9 @@ BIN, LIMB = 64, 29
 LOWEST = 84
 """A float of bin 0 is a multiple of 2^-84."""
 NEGATIVE, INFINITE, NAN = 97, 98, 99
-"""The bins of what is no finite number."""
+"""The bins of NaN and the infinities."""
 _ROOM = 1200
-"""So many bits below 0 hold the lowest bin."""
+"""The number of bits below 0 that hold the lowest bin."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -82,7 +82,7 @@ def limbs(number: int, values: npt.NDArray[np.float64]) -> Ints:
 
 
 def total(rows: Sequence[Sequence[int]]) -> float:
-    """Return the float of rows of a bin, four sums of limbs, and how often the row comes."""
+    """Return the float of rows, each of a bin, four sums of limbs, and its multiplicity."""
     whole, special = 0, set()
     for place, *sums, times in rows:
         value = sum(one << (LIMB * number) for number, one in enumerate(sums)) * times
@@ -185,4 +185,4 @@ CALLED_BACK: dict[str, tuple[Callable[..., Any], str]] = {
     "exact_total": (_called(total), "BIGINT[][]"),
     **{f"exact_{one}": (_called(_over(one)), "DOUBLE[]") for one in ("sum", "avg", *VARIANCES)},
 }
-"""Functions from lists to texts of floats, which DuckDB calls back: each with the type of its argument."""
+"""Functions from lists to texts of floats that DuckDB calls back, each with the type of its argument."""

@@ -1,6 +1,6 @@
-"""The joins of a block as a tree: its leaves are what is compacted or read as it is, its predicates lie as deep as they may.
+"""The joins of a block as a tree: its leaves are compacted or read unchanged, and its predicates are as deep as possible.
 
-A leaf's column is named `i.name` above it, with the leaf's number, and `i.$w` is its weight: null where an outer join found no partner.
+Above a leaf, its columns are named `i.name`, with the leaf's number, and `i.$w` is its weight: null if an outer join found no partner.
 Everything above the leaves is written in these names.
 """
 
@@ -21,12 +21,12 @@ LINEAR = (Source, Map, Where, Expand, Window, Union)
 
 
 def reads_streams(relation: Relation) -> bool:
-    """Whether a relation reads any stream."""
+    """Return whether a relation reads any stream."""
     return any(isinstance(one, Source) and one.changes for one in walk(relation))
 
 
 def is_linear(relation: Relation) -> bool:
-    """Whether a relation is made of streams by nodes that are linear in them: its compaction adds up."""
+    """Return whether a relation is made of streams by linear nodes: its compactions add up."""
     return all(
         isinstance(one, LINEAR) and (not isinstance(one, Source) or one.changes) for one in walk(relation)
     )
@@ -34,7 +34,7 @@ def is_linear(relation: Relation) -> bool:
 
 @dataclass(slots=True)
 class Leaf:
-    """One input of a block. `is_stream`: it is compacted, with `filters` inside; else it is read in the answer, below them.
+    """One input of a block. `is_stream`: it is compacted, with `filters` inside; otherwise the answer reads it, and filters it.
 
     `is_nullable`: an outer join may give nulls for it. `counts`: its weight multiplies; not on the right of semi and anti joins.
     """
@@ -56,7 +56,7 @@ class Leaf:
         yield self
 
     def presence(self) -> Scalar:
-        """Return whether the row is there, and not nulls in its place."""
+        """Return the condition that the row is there, and not nulls in its place."""
         return call("not", call("isnull", self.weight))
 
     def place(self, predicate: Scalar) -> None:
@@ -85,13 +85,13 @@ class Joined:
         yield from self.right.leaves()
 
     def presence(self) -> Scalar:
-        """Return whether a row is there, and not nulls in its place."""
+        """Return the condition that a row is there, and not nulls in its place."""
         if self.how == "full":
             return call("or", self.left.presence(), self.right.presence())
         return self.left.presence()
 
     def place(self, predicate: Scalar) -> None:
-        """Take a predicate that rows above the join must fulfil, as deep as the meaning allows."""
+        """Place a predicate of rows above the join as deep as its meaning allows."""
         used = leaves_used(predicate)
         if used and used <= numbers(self.left) and self.how != "full":
             self.left.place(predicate)
@@ -103,7 +103,7 @@ class Joined:
             self.filters.append(predicate)
 
     def place_on(self, predicate: Scalar) -> None:
-        """Take a predicate of the join itself: one over the optional side alone may go below, of an inner or semi join any."""
+        """Place a predicate of the join itself: for an inner or semi join anywhere below; otherwise only one over the optional side may go below."""
         used = leaves_used(predicate)
         if used and used <= numbers(self.right) and self.how != "full":
             self.right.place(predicate)
@@ -113,7 +113,7 @@ class Joined:
             self.on.append(predicate)
 
     def pairs(self) -> tuple[tuple[tuple[Scalar, Scalar], ...], list[Scalar]]:
-        """Return the equalities of `on` as pairs of left and right, and what is left."""
+        """Return the equalities of `on` as pairs of left and right, and the other predicates."""
         pairs, rest = [], []
         left, right = numbers(self.left), numbers(self.right)
         for one in self.on:
@@ -142,7 +142,7 @@ def numbers(tree: Tree) -> frozenset[int]:
 
 
 class Block:
-    """The joins below a group, or below the rows that go out. `columns`: what the block's columns are over the leaves."""
+    """The joins below a group, or below the rows that go out. `columns`: the block's columns as scalars over the leaves."""
 
     def __init__(self, relation: Relation) -> None:
         self._count = 0
@@ -193,7 +193,7 @@ class Block:
 
 
 def _optional(tree: Tree, columns: dict[str, Scalar]) -> dict[str, Scalar]:
-    """Return columns of a side that may be missing: what was computed below the join is null then."""
+    """Return columns of a side that may be missing: values computed below the join are then null."""
     for leaf in tree.leaves():
         leaf.is_nullable = True
     guard: Callable[[Scalar], Scalar] = lambda one: one if one.key == "column" else when(tree.presence(), one)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Aggregates over compacted inputs: each as sums over the joined rows, where a row stands for as many as its weights say.
+"""Aggregates over compacted inputs: each as sums over the joined rows, where a row counts as often as its weights say.
 
 `Weighing` turns the aggregates of one group into aggregates of the answer's group, and scalars over those.
 """
@@ -22,20 +22,20 @@ from dgs.query.split.join_tree import Block, Leaf, leaves_used
 from dgs.query.types import Schema
 
 REPEATED = frozenset({"median", "collect", "user"})
-"""Aggregates that count how often a value comes: rows are repeated by their weight for them, and for variances without rounding."""
+"""Aggregates that count how often a value comes. Rows are repeated by their weight for these, and for variances without rounding."""
 
 SUPPORTED = frozenset({"arg_min", "arg_max"})
-"""Aggregates that ask only whether a row is there."""
+"""Aggregates that only need to know whether a row is there."""
 
 
 def needs_rows(aggregates: Sequence[tuple[str, Aggregate]], *, is_exact: bool) -> bool:
-    """Whether an aggregate needs every row, as often as it comes."""
+    """Return whether an aggregate needs every row, as often as it comes."""
     repeated = REPEATED | VARIANCES if is_exact else REPEATED
     return any(one.function in repeated and not one.distinct for _, one in aggregates)
 
 
 class Reducing:
-    """Replaces what a scalar says of one compacted leaf by a key of that leaf."""
+    """Replaces the parts of scalars over one compacted leaf by keys of that leaf."""
 
     def __init__(self, block: Block, *, is_exact: bool) -> None:
         self.block, self.is_exact = block, is_exact
@@ -43,7 +43,7 @@ class Reducing:
         self._leaves = {leaf.number: leaf for leaf in block.leaves}
 
     def is_exact_sum(self, scalar: Scalar) -> bool:
-        """Whether the sum of a scalar is one of floats that is not to be rounded."""
+        """Return whether the sum of a scalar is an exact sum of floats."""
         return self.is_exact and type_of(scalar, self._schema).kind == "float64"
 
     @cached_property
@@ -53,15 +53,15 @@ class Reducing:
         return Schema(tuple((f"{number}.{name}", of) for number, (name, of) in fields))
 
     def only(self, scalar: Scalar) -> Leaf | None:
-        """Return the one leaf that a scalar speaks of, if it is a stream whose weight counts."""
+        """Return the only leaf that a scalar is over, if it is a stream whose weight counts."""
         used = leaves_used(scalar)
         leaf = self._leaves[next(iter(used))] if len(used) == 1 else None
         return leaf if leaf is not None and leaf.is_stream and leaf.counts else None
 
     def reduced(self, scalar: Scalar, clause: str, span: Span | None) -> Scalar:
-        """Return a scalar over keys: the largest parts that speak of one leaf become its keys.
+        """Return a scalar over keys: the largest parts over one leaf become its keys.
 
-        Of a leaf that an outer join may leave out, only columns become keys: what is computed of them must see their nulls.
+        Of a leaf that an outer join may leave out, only columns become keys: scalars over them must see their nulls.
         """
         used = leaves_used(scalar)
         own = {number: self.compacting[number] for number in used if number in self.compacting}
@@ -89,7 +89,7 @@ class Reducing:
         return scalar if is_weight else compacting.key(scalar, clause, span)
 
     def multiplicity(self, without: Sequence[Leaf] = ()) -> Scalar:
-        """Return the product of the weights, without some leaves: how often a joined row comes."""
+        """Return the multiplicity of a joined row: the product of the weights, without some leaves."""
         found = literal(1)
         for leaf in self.block.streams:
             if leaf.counts and leaf not in without:
@@ -126,7 +126,7 @@ class Weighing:
         return Aggregate(one.function, arguments, one.distinct, where, one.empty, one.user, span=one.span)
 
     def _keeps(self, one: Aggregate) -> bool:
-        """Whether a minimum needs all values: it is of several inputs, or a deletion may take the least away."""
+        """Return whether a minimum needs all values: it is over several inputs, or a deletion may remove the least."""
         leaf = self._of.only(
             one.arguments[0] if one.where is None else call("and", one.arguments[0], one.where)
         )
@@ -143,7 +143,7 @@ class Weighing:
         return self._add(Aggregate("sum", (scalar,)))
 
     def _weighted(self, kind: str, argument: Scalar, clause: str, span: Span | None) -> Scalar:
-        """Return the sum of what a row adds (see `Compacting.part`) times how often it comes."""
+        """Return the sum of the contribution of a row (see `Compacting.part`) times its multiplicity."""
         if kind == "s" and self._of.is_exact_sum(argument):
             return self._exact(argument, clause, span)
         is_whole = self._of.only(argument) is not None or kind not in ("s", "n")
@@ -158,7 +158,7 @@ class Weighing:
         return self._sum(_times(self._of.multiplicity(), each))
 
     def _exact(self, argument: Scalar, clause: str, span: Span | None) -> Scalar:
-        """Return the sum of floats, by the bins and limbs that are kept of them, or of what is made of several inputs."""
+        """Return the sum of floats by their bins and limbs, which are kept, or computed from several inputs."""
         leaf = self._of.only(argument)
         if leaf is None:
             parts = bin_and_limbs(self._of.reduced(argument, clause, span))
@@ -239,6 +239,6 @@ def _factors(scalar: Scalar) -> list[Scalar]:
 
 
 def clause_of(name: str, one: Aggregate) -> str:
-    """Return what an aggregate is called as a reason to keep columns."""
+    """Return the name of an aggregate as a reason to keep columns."""
     of = one.function if one.user is None else f"{OWN} {one.user.name!r} of"
     return f"{'distinct ' if one.distinct else ''}{of} {name!r}"

@@ -41,7 +41,7 @@ KNOWN = (
 
 
 def aggregate_call(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlText) -> Scalar:
-    """Return the scalar of an aggregate: its call, in `string_agg` below what joins its texts. Raises QueryError Q110, Q205."""
+    """Return the scalar of an aggregate: its call, for `string_agg` inside the function that joins its texts. Raises QueryError Q110, Q205."""
     found, node = AggregateCall.of(aggregate_of(tree, lower, text)), tree
     while isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         node = node.this
@@ -73,14 +73,14 @@ def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlT
         )
     given, is_distinct = _arguments(node, text)
     arguments = tuple(map(lower, given))
-    if name in ("arg_min", "arg_max"):  # nulls are no value of these in DuckDB
+    if name in ("arg_min", "arg_max"):  # in DuckDB these skip nulls
         there = call("not", call("isnull", arguments[0]))
         where = there if where is None else call("and", where, there)
     return Aggregate(name, arguments, is_distinct, where, span=span)
 
 
 def _arguments(node: exp.Expr, text: SqlText) -> tuple[list[exp.Expr], bool]:
-    """Return the arguments of an aggregate, none for a star, and whether only different ones count."""
+    """Return the arguments of an aggregate, none for a star, and whether only different values count."""
     given = node.this
     if isinstance(node, exp.GroupConcat) and isinstance(given, exp.Order) and _is_own(given):
         given = given.this
@@ -104,13 +104,13 @@ def _arguments(node: exp.Expr, text: SqlText) -> tuple[list[exp.Expr], bool]:
 
 
 def _is_own(order: exp.Order) -> bool:
-    """Whether the values of an aggregate are asked for in their own order, in which they are."""
+    """Return whether the values of an aggregate are to be in their own order, which they are."""
     values = order.this.expressions if isinstance(order.this, exp.Distinct) else [order.this]
     return [(one.this, bool(one.args.get("desc"))) for one in order.expressions] == [(values[0], False)]
 
 
 class Grouping:
-    """Rewrites expressions for the rows of a Group. `keys`: the names of its keys by their scalars; `aggregates`: what was met."""
+    """Rewrites expressions for the rows of a Group. `keys`: the names of its keys by their scalars; `aggregates`: those found so far."""
 
     def __init__(self, text: SqlText, keys: dict[Any, str], names: dict[Any, str] | None = None) -> None:
         self._text, self._keys, self._names = text, keys, names or {}

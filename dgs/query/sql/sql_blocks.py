@@ -26,8 +26,8 @@ ONE_ROW = Source("one row", Schema.of(one=INT), changes=False, rows=((1,),))
 class Block:
     """A `select` that is being made a relation. `outer`: the block in which it is nested.
 
-    `links`: pairs of an expression of the outer block and one of this block that must be equal. `loose`: other conditions that
-    name columns of the outer block, as they are in the text.
+    `links`: pairs of an expression of the outer block and one of this block that must be equal. `loose`: other conditions on
+    columns of the outer block, as in the text.
     """
 
     def __init__(self, queries: QueryMaker, tree: exp.Select, outer: Block | None = None) -> None:
@@ -52,7 +52,7 @@ class Block:
     # --- expressions ---
 
     def lower(self, tree: exp.Expr, *, aggregates: bool = False) -> Scalar:
-        """Return the scalar of an expression; nested queries are not joined yet, aggregates not collected."""
+        """Return the scalar of an expression; nested queries are not yet joined, aggregates not yet collected."""
         return self._lowering(aggregates=aggregates).of(tree)
 
     def _lowering(self, *, aggregates: bool = False) -> Lowering:
@@ -95,12 +95,12 @@ class Block:
         return exp.Dot(this=column(self.scope.field(record, self.text)), expression=one.this.copy())
 
     def attach(self, scalar: Scalar) -> Scalar:
-        """Join the nested queries of a scalar to the rows; return the scalar over these."""
+        """Join the nested queries of a scalar to the rows; return the scalar over the joined rows."""
         found, self.node = self.nested.attached(scalar, self.node)
         return found
 
     def attach_inside(self, scalar: Scalar) -> Scalar:
-        """Join the nested queries in the aggregates of a scalar to the rows; those outside of them are joined to the groups."""
+        """Join the nested queries in the aggregates of a scalar to the rows; others are joined to the groups."""
         found = scalar.copy()
         for one in list(found.find_all(AggregateCall)):
             aggregate: Aggregate = one.this
@@ -136,7 +136,7 @@ class Block:
     # --- what only some expressions have ---
 
     def inside(self, tree: exp.Expr, *, is_plain: bool) -> Rows:
-        """Return a nested query; one that is not plain is a relation of its own."""
+        """Return a nested query. If it is not plain, it is a separate relation."""
         if is_plain and isinstance(tree, exp.Select):
             return Block(self.queries, tree, self)
         return Done(self.queries, tree, self)
@@ -160,7 +160,7 @@ class Block:
     # --- select ---
 
     def items(self) -> list[Item]:
-        """Return the columns of the `select`, over the rows of the FROM; each knows the names of those before it. Raises QueryError Q201."""
+        """Return the columns of the `select`, over the rows of the FROM. Each may use the names of earlier ones. Raises QueryError Q201."""
         found: list[Item] = []
         names, self.aliases = self.aliases, {}
         for one in self.tree.expressions:
@@ -196,7 +196,7 @@ class Block:
 
 
 class Done(Block):
-    """A nested query that is a relation of its own, not tied to the outer one."""
+    """A nested query that is a separate relation, not tied to the outer one."""
 
     def __init__(self, queries: QueryMaker, tree: exp.Expr, outer: Block) -> None:
         whole = tree if isinstance(tree, exp.Select) else exp.select()
@@ -210,7 +210,7 @@ class Done(Block):
 
 
 def _name(tree: exp.Expr) -> str:
-    """Return the name of a column of a `select`: that given, that of the column, or the text in lower case."""
+    """Return the name of a column of a `select`: its alias, the name of the column, or the text in lower case."""
     if isinstance(tree, exp.Alias):
         return tree.alias
     if isinstance(tree, exp.Column):
@@ -221,7 +221,7 @@ def _name(tree: exp.Expr) -> str:
 
 
 def _named_apart(items: list[Item]) -> list[Item]:
-    """Return items whose names differ, also where SQL allows two of one name: the second `a`, or `A`, is `a_1`."""
+    """Return items with different names, also if SQL allows two of one name: the second `a`, or `A`, is `a_1`."""
     taken: set[str] = set()
     found = []
     for one in items:

@@ -1,4 +1,4 @@
-"""A check of SQL by DuckDB's own parser and list of functions, since sqlglot reads texts that DuckDB does not.
+"""A check of SQL by DuckDB's own parser and list of functions, since sqlglot accepts texts that DuckDB does not.
 
 >>> stopped("select a,, b from t")
 (9, ',')
@@ -18,7 +18,7 @@ from dgs.query.functions import FUNCTIONS
 from dgs.query.sql.sql_refusals import INSTEAD
 
 OWN = frozenset({"tumble", "hop"})
-"""Functions that DuckDB does not have."""
+"""Our functions that DuckDB does not have."""
 _NAMES = (
     "abs arg_max arg_min array_extract avg ceil concat contains count count_if count_star date_diff date_part date_trunc day exp floor greatest"
     " hour if least left len length list list_extract list_value ln lower ltrim max median min minute month nullif power range replace right"
@@ -29,7 +29,7 @@ FREQUENT = frozenset(_NAMES.split())
 
 
 def stopped(text: str) -> tuple[int, str] | None:
-    """Return the offset and the token at which DuckDB stops reading; None if it reads all, or is not installed."""
+    """Return the offset and the token at which DuckDB stops reading; None if it reads the whole text, or is not installed."""
     found = duck.parsed(text)
     if not found.get("error") or found.get("error_type") != "parser":
         return None
@@ -39,13 +39,13 @@ def stopped(text: str) -> tuple[int, str] | None:
 
 
 def unknown_function(text: str) -> str | None:
-    """Return the first function of a text, as DuckDB reads it, that is none of DuckDB's or ours; None if there is none."""
+    """Return the first function in a text that is neither DuckDB's nor ours; None if there is none."""
     names = [one for one in _functions(duck.parsed(text)) if one.lower() not in OWN | FREQUENT]
     return next((one for one in names if one.lower() not in duck.function_names()), None)
 
 
 def no_function(name: str) -> tuple[str, str]:
-    """Return what is wrong with a function that there is not, and what to write: a known name is no mistake of spelling."""
+    """Return the problem with an unknown function, and what to write instead."""
     known = duck.function_names() | OWN
     is_known = name.lower() in known or name.lower() in INSTEAD
     near = "" if is_known else did_you_mean(name, sorted((FUNCTIONS.keys() | AGGREGATES.keys()) & known))

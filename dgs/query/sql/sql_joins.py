@@ -1,7 +1,7 @@
-"""The FROM of a SQL query: its tables, joined from left to right by equalities and what remains of the conditions.
+"""The FROM of a SQL query: its tables, joined from left to right by equalities and the other conditions.
 
-Where all joins are inner, the conditions of WHERE take part, so that `from a, b where a.x = b.x` is a join by an equality; and a
-condition on one table alone is asked of its rows before they are joined.
+If all joins are inner, the conditions of WHERE take part, so that `from a, b where a.x = b.x` is a join by an equality; and a
+condition on one table filters its rows before they are joined.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ How = Literal["inner", "left", "full"]
 
 
 def parts_of(tree: exp.Expr | None) -> list[exp.Expr]:
-    """Return the conjuncts of a condition in the text, or of a WHERE or HAVING; none of no condition."""
+    """Return the conjuncts of a condition in the text, or of a WHERE or HAVING; none if there is no condition."""
     if tree is None or (isinstance(tree, exp.Boolean) and tree.this):
         return []
     if isinstance(tree, (exp.Where, exp.Having)):
@@ -106,7 +106,7 @@ class Joins:
         return Range(alias, tuple(zip([*others, *names[len(others) :]], names, strict=True)))
 
     def _renamed(self, relation: Relation, own: Range) -> tuple[Relation, Range]:
-        """Return a relation whose fields differ from those before, and its columns."""
+        """Return a relation whose fields differ from earlier ones, and its columns."""
         before = () if self.node is None else self.node.schema.names
         taken = {name.lower() for name in (*self.scope.fields, *before)}
         fields = {
@@ -119,7 +119,7 @@ class Joins:
         return Map(relation, mapped, span=relation.span), Range(own.name, columns)
 
     def _filtered(self, relation: Relation, scope: Scope) -> Relation:
-        """Ask the conditions on one table alone of its rows."""
+        """Filter a table by the conditions on it alone."""
         mine = [
             one
             for one in self.waiting
@@ -130,7 +130,7 @@ class Joins:
         return Where(relation, all_of(conditions), span=relation.span) if conditions else relation
 
     def _is_whole(self, tree: exp.Expr, scope: Scope) -> bool:
-        """Return whether no other table of the FROM makes a name of a condition ambiguous; then the error comes later, from above."""
+        """Return whether no other table of the FROM makes a name of a condition ambiguous; otherwise the error is raised later."""
         others = {one.this.alias_or_name for one in self._joins} - {one.name for one in scope.ranges}
         return not others or all(one.table for one in names_in(tree))
 
@@ -175,7 +175,7 @@ class Joins:
         self.scope = self._merged(own, [one.name for one in using], how, is_swapped=is_swapped)
 
     def _pair(self, tree: exp.Expr, right: Scope) -> Pair | None:
-        """Return the sides of an equality between the tables before and the new one, None for any other condition."""
+        """Return the sides of an equality between earlier tables and the new one, None for any other condition."""
         if not isinstance(tree, exp.EQ) or not is_plain(tree):
             return None
         sides = (tree.left, tree.right)
@@ -186,7 +186,7 @@ class Joins:
             if all(map(self.scope.has, of_left)) and all(map(right.has, of_right)):
                 both = self.scope.with_range(right.ranges[0])
                 for name in (*of_left, *of_right):
-                    both.field(name, self._text)  # refuses an ambiguous name
+                    both.field(name, self._text)  # raises for an ambiguous name
                 return self._lower(one, self.scope), self._lower(other, right)
         return None
 
@@ -231,7 +231,7 @@ class Joins:
 
 
 def _how(join: exp.Join) -> tuple[How, bool]:
-    """Return how two sides are joined, and whether they change places: a right join is a left one from the other side."""
+    """Return how two sides are joined, and whether they are exchanged: a right join is a left join from the other side."""
     if join.side == "FULL":
         return "full", False
     return ("left", join.side == "RIGHT") if join.side else ("inner", False)

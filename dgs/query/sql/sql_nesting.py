@@ -1,7 +1,7 @@
 """Nested queries of SQL: which relation each of them is, and how the rows of the outer query are tied to it.
 
-`exists` and `x in (...)` that stand alone in WHERE are joins that keep a row or leave it out. Anywhere else a nested query becomes a value:
-the number of its rows, or an aggregate.
+A condition `exists` or `x in (...)` of WHERE is a join that keeps a row or drops it. Anywhere else a nested query becomes a value: the
+number of its rows, or an aggregate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dgs.query.sql.sql_syntax import SqlText
 
 
 class Rows(Protocol):
-    """A `select` that is being made a relation, as a nested query and the query around it see each other."""
+    """A `select` that is being made a relation: the view that a nested query and the enclosing query have of each other."""
 
     text: SqlText
     params: Any
@@ -61,7 +61,7 @@ def semi_join(outer: Rows, tree: exp.Expr) -> bool:
     block = _rows_of(outer, query)
     pairs = block.links + (_members(outer, inner, block) if is_member else [])
     if not pairs and not block.loose:
-        return False  # it is the same for all rows: a value
+        return False  # the same for all rows, so it is a value
     prefix = outer.nested.fresh()
     fields = {f"{prefix}{place}": own for place, (_, own) in enumerate(pairs)}
     names = tuple(fields)
@@ -76,7 +76,7 @@ def semi_join(outer: Rows, tree: exp.Expr) -> bool:
 
 
 def _members(outer: Rows, tree: exp.Expr, block: Rows) -> list[tuple[Scalar, Scalar]]:
-    """Return the pairs of what must be equal for `x in (select y)`."""
+    """Return the pairs that must be equal for `x in (select y)`."""
     given = tree.this
     wanted = list(given.expressions) if isinstance(given, exp.Tuple) else [given]
     items = block.items()
@@ -115,7 +115,7 @@ def nested_value(outer: Rows, tree: exp.Expr) -> Scalar | None:
 
 
 def _rows_of(outer: Rows, query: exp.Expr) -> Rows:
-    """Return a nested query of which only the rows matter."""
+    """Return a nested query whose columns do not matter."""
     select = _unwrapped(query)
     return outer.inside(
         select, is_plain=_is_plain(select) and not any(map(_has_aggregate, select.expressions))
@@ -156,7 +156,7 @@ def _count(
 
 
 def _in(outer: Rows, tree: exp.In) -> Scalar:
-    """Return `x in (select y)` with its third truth: null where x or some y is null, and x is not among the others."""
+    """Return `x in (select y)` in three-valued logic: null if x or some y is null, and x is not among the other values."""
     if isinstance(tree.this, exp.Tuple):
         raise outer.text.error(
             "Q110", tree, "not supported: `in` with tuples here", "It may stand alone in `where`."
@@ -203,7 +203,7 @@ def _unwrapped(tree: exp.Expr) -> exp.Expr:
 
 
 def _is_plain(tree: exp.Expr) -> bool:
-    """Return whether a query is a `select` with no more than FROM and WHERE, so that it may be tied to an outer query."""
+    """Return whether a query is a `select` with only FROM and WHERE, so that it may be tied to an outer query."""
     more = ("with_", "group", "having", "limit", "offset", "distinct")
     return isinstance(tree, exp.Select) and not any(tree.args.get(name) for name in more)
 

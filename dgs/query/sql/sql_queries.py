@@ -1,4 +1,4 @@
-"""A whole query of SQL as a relation: `with`, `union`, derived tables, and what becomes of the rows of a `select`."""
+"""A whole query of SQL as a relation: `with`, `union`, derived tables, and the steps after the rows of a `select`."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Selected:
         block, tree = self._block, self._tree
         self._group()
         for one in self._having:
-            condition = block.attach(one)  # it may join a nested query to the groups
+            condition = block.attach(one)  # this may join a nested query to the groups
             block.node = Where(block.node, condition, span=one.meta.get("span"))
         self._items = [Item(one.name, block.attach(one.scalar), one.is_list) for one in self._items]
         self._expand()
@@ -154,13 +154,13 @@ class Selected:
         return Map(node, tuple((name, column(name)) for name, _ in fields)) if hidden else node
 
     def _order_keys(self, tree: exp.Ordered) -> list[tuple[Scalar, exp.Ordered]]:
-        """Return what to order by, over the rows of the FROM or their groups; all columns for `order by all`."""
+        """Return the scalars to order by, over the rows of the FROM or their groups; all columns for `order by all`."""
         if isinstance(tree.this, exp.Var) and tree.this.name.lower() == "all":
             return [(one.scalar, tree) for one in self._items]
         return [self._key(tree)]
 
     def _key(self, tree: exp.Ordered) -> tuple[Scalar, exp.Ordered]:
-        """Return one scalar to order by: that of a column by its number or name, else an expression."""
+        """Return one scalar to order by: a column by its number or name, else an expression."""
         named = tree.this.name if isinstance(tree.this, exp.Column) and not tree.this.table else None
         place = position(tree.this, len(self._items), self._text)
         by_name = [one for one in self._items if named is not None and one.name.lower() == named.lower()]
@@ -184,7 +184,7 @@ class Selected:
     # --- groups ---
 
     def _group(self) -> None:
-        """Make the rows groups, if there is GROUP BY or an aggregate."""
+        """Group the rows, if there is GROUP BY or an aggregate."""
         block, group = self._block, self._tree.args.get("group")
         parts = [*(one.scalar for one in self._items), *self._having, *(one for one, _ in self._keys)]
         if group is None and not any(one.find(AggregateCall) for one in parts):
@@ -283,7 +283,7 @@ def _number(tree: exp.Expr, name: str, catalog: Catalog) -> int:
 
 
 def mapped(node: Relation, fields: Fields, span: Any) -> Relation:
-    """Return a relation of these columns; the relation itself if it has just them."""
+    """Return a relation of these columns; the relation itself if it has exactly these."""
     same = all(scalar == column(name) for name, scalar in fields)
     return (
         node
@@ -293,7 +293,7 @@ def mapped(node: Relation, fields: Fields, span: Any) -> Relation:
 
 
 def ordered(node: Relation, by: tuple[Key, ...], limit: int | None, offset: int, span: Any) -> Relation:
-    """Return a relation in order; the relation itself if nothing is asked."""
+    """Return a relation in order; the relation itself without an order or limit."""
     return Order(node, by, limit, offset, span=span) if by or limit is not None or offset else node
 
 
@@ -304,7 +304,7 @@ def _different(node: Relation) -> Relation:
 def _counted(
     parts: Sequence[Relation], schema: Schema, tree: exp.SetOperation, *, is_distinct: bool, span: Span | None
 ) -> Relation:
-    """Return the rows of `intersect` or `except`: those of both sides by how often each side has them. Nulls are one value."""
+    """Return the rows of `intersect` or `except`, by how often each side has them. Nulls count as equal."""
     one, other = (_apart(f"in {side}", schema.names) for side in ("left", "right"))
     sides = []
     for place, part in enumerate(parts):

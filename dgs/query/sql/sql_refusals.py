@@ -1,4 +1,4 @@
-"""SQL that is known and not supported, by name: each is refused as Q110, with what to write in its place.
+"""SQL that is known and not supported: each construct is refused by name as Q110, with what to write instead.
 
 >>> import sqlglot
 >>> tree = sqlglot.parse_one("select sum(x) over () from t", dialect="duckdb")
@@ -114,7 +114,7 @@ INSTEAD: dict[str, str] = {
     "divide": "Write `a // b`, or `a / b` for a float.",
     **dict.fromkeys(("random", "uuid"), "An answer is the same each time: take a column of the rows."),
 }
-"""What to write in place of functions and aggregates that there are not."""
+"""What to write in place of functions and aggregates that do not exist."""
 RECURSIVE = Refusal("`with recursive`", "recursive", "Use `repeat` of MRQL.")
 DISTINCT_ON = Refusal("`distinct on`", "on", "Use `group by` with `arg_min` or `arg_max`.")
 NATURAL = Refusal("a natural join", "natural", "Say `using (...)`.")
@@ -148,10 +148,10 @@ READ: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Cast: ("this", "to"),
     exp.Column: ("this", "table"),
 }  # fmt: skip
-"""The parts of nodes that are read, by the names of sqlglot. A node with any other part has a meaning that is not ours."""
+"""The parts of nodes that we support, by the names of sqlglot. A node with any other part is refused."""
 
 SPOKEN = {"locks": "for", "windows": "window", "operation_modifiers": "select", "system_time": "for"}
-"""The words of the text for parts that sqlglot names otherwise."""
+"""The words in the text for parts with other names in sqlglot."""
 
 _WHERE: tuple[tuple[Callable[[exp.Expr], bool], Refusal], ...] = (
     (lambda node: isinstance(node, exp.With) and bool(node.args.get("recursive")), RECURSIVE),
@@ -172,7 +172,7 @@ _WHERE: tuple[tuple[Callable[[exp.Expr], bool], Refusal], ...] = (
 
 
 def statement(tree: exp.Expr) -> str | None:
-    """Return the word of a statement that is no query, None for a query."""
+    """Return the word of a statement that is not a query, None for a query."""
     return next((word for kind, word in STATEMENTS.items() if isinstance(tree, kind)), None)
 
 

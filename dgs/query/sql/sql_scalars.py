@@ -59,7 +59,7 @@ KEPT = (
     exp.Dot,
     exp.PropertyEQ,
 )
-"""Nodes that are scalars of the algebra as they are, once their parts are."""
+"""Nodes that are scalars of the algebra if their parts are."""
 
 FLAGS = {
     "dpipe": ("safe",),
@@ -73,7 +73,7 @@ FLAGS = {
     "pad": ("is_left",),
     "generateseries": ("is_end_exclusive",),
 }
-"""The marks of nodes, beside their parts, that are read or that change nothing here, by the keys of sqlglot's classes."""
+"""The flags of nodes, beside their parts, that are supported or change nothing, by the keys of sqlglot's classes."""
 
 CONSTANTS = (exp.Literal, exp.Null, exp.Boolean, exp.DataType, exp.Identifier)
 SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
@@ -121,7 +121,7 @@ class Lowering:
         return self._with_parts(tree) if isinstance(tree, KEPT) else self._call(tree)
 
     def _refuse_unread(self, tree: exp.Expr) -> None:
-        """Refuse a node with a mark that is not read here: it has another meaning than the node without it."""
+        """Refuse a node with an unsupported flag, which changes its meaning."""
         for name, value in tree.args.items():
             is_part = isinstance(value, (exp.Expr, list)) or name == "this"
             if value and not is_part and name not in FLAGS.get(tree.key, ()):
@@ -162,7 +162,7 @@ class Lowering:
         return cast("Scalar", found)
 
     def _cast(self, tree: exp.Cast) -> Scalar:
-        """Return a cast. A decimal is a float, rounded to its number of digits, which is 3 in DuckDB unless it is given."""
+        """Return a cast. A decimal is a float, rounded to its number of digits: 3 by default, as in DuckDB."""
         wanted = tree.args["to"]
         found = exp.Cast(this=self.of(tree.this), to=wanted.copy())
         if wanted.this.name != "DECIMAL":
@@ -193,7 +193,7 @@ class Lowering:
         return call("same_value", self.of(tree.this), self.of(tree.expression))
 
     def _call(self, tree: exp.Expr) -> Scalar:
-        """Return the call of the function that a node stands for."""
+        """Return the call of a node's function."""
         if isinstance(tree, (exp.Like, exp.ILike)):
             return self._like(tree, self.of(tree.expression))
         if isinstance(tree, exp.Tuple):
@@ -224,7 +224,7 @@ class Lowering:
         return call("not", found) if tree.args.get("negate") else found
 
     def _escaped(self, tree: exp.Escape) -> Scalar:
-        """Return `like` with an escape: of all engines in one form, so that only `%` and `_` are escaped."""
+        """Return `like` with an escape, in the form common to all engines: only `%` and `_` are escaped."""
         like, pattern, escape = tree.this, tree.this.expression, tree.expression
         if not (pattern.is_string and escape.is_string and len(escape.this) <= 1):
             remedy = "Write the pattern as a text, and the escape as a text of one letter."
@@ -263,9 +263,8 @@ class Lowering:
         (place,) = tree.expressions
         found = self.of(place)
         is_number = isinstance(found, exp.Literal) and not found.is_string
-        return (
-            literal(int(found.this) + 1) if is_number else call("add", found, literal(1))
-        )  # sqlglot counts from 0
+        # sqlglot counts from 0
+        return literal(int(found.this) + 1) if is_number else call("add", found, literal(1))
 
     def _unknown(self, tree: exp.Expr, name: str) -> Exception:
         if isinstance(tree, exp.Interval):

@@ -1,4 +1,4 @@
-"""Names in a SQL query: the tables of a FROM with their columns, and what a name in the text stands for.
+"""Names in a SQL query: the tables of a FROM with their columns, and the meaning of a name in the text.
 
 >>> scope = Scope((Range("f", (("carrier", "carrier"), ("day", "day"))), Range("w", (("day", "w.day"),))))
 >>> text = SqlText("q.sql", "select w.day from f, w")
@@ -34,7 +34,7 @@ class Range:
 class Scope:
     """The tables that a part of a query can name, in order. SQL ignores the case of names.
 
-    `using`: columns that USING has made one, by names in lower case, with the field that the name alone stands for.
+    `using`: columns merged by USING, by names in lower case, with the field of the bare name.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -50,7 +50,7 @@ class Scope:
         return replace(self, ranges=(*self.ranges, added))
 
     def has(self, column: exp.Column) -> bool:
-        """Return whether a name stands for a column here."""
+        """Return whether a name is a column here."""
         return any(True for _ in self._found(column))
 
     def field(self, column: exp.Column, text: SqlText) -> str:
@@ -89,7 +89,7 @@ class Scope:
                 yield one.name, found if table else self.using.get(column.name.lower(), found)
 
     def star(self, table: str = "") -> Iterator[tuple[str, str]]:
-        """Yield the columns that `*` or `table.*` stands for, with their fields. Columns of USING come once."""
+        """Yield the columns of `*` or `table.*`, with their fields. Columns of USING come once."""
         seen: set[str] = set()
         for one in self.ranges:
             if table.lower() not in ("", one.name.lower()):

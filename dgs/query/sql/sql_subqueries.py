@@ -1,7 +1,7 @@
 """Nested queries in expressions of SQL, as joins: `exists`, `in` and queries of one value, correlated by equalities or not at all.
 
-A nested query becomes a relation with the columns by which it is correlated as its keys, once for all rows of the outer query. A
-value of an aggregate over no rows is decided after the join: a count is 0 then, anything else null.
+A nested query becomes a relation, once for all rows of the outer query, with the correlating columns as its keys. The value of an aggregate
+over no rows is decided after the join: a count is 0, anything else null.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dgs.query.scalar import Scalar, column, substituted
 
 
 class NestedCall(exp.Expression):
-    """A nested query inside of an expression, until it is joined: `this` is a Nesting, `expressions` are its scalars of the outer rows."""
+    """A nested query inside an expression, until it is joined: `this` is a Nesting, `expressions` are its scalars over the outer rows."""
 
     arg_types = {"this": True, "expressions": False}  # noqa: RUF012 - as sqlglot declares it
 
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """A relation to be joined to the outer rows by equalities with `keys`, and the value of the expression then. `how`: of the join."""
+    """A relation to join to the outer rows by equalities with `keys`, and the value of the expression after that. `how`: of the join."""
 
     relation: Relation
     keys: tuple[str, ...]
@@ -50,14 +50,14 @@ def nesting(
 
 
 class NestedQueries:
-    """Joins nested queries to the rows of an outer one. A query that stands twice is joined once."""
+    """Joins nested queries to the rows of an outer one. A query that occurs twice is joined once."""
 
     def __init__(self) -> None:
         self._joined: dict[Any, dict[str, str]] = {}
         self._count = 0
 
     def forget(self) -> None:
-        """Forget what is joined: the rows are others now, such as groups."""
+        """Forget joined queries, since the rows have changed, for example to groups."""
         self._joined.clear()
 
     def fresh(self) -> str:
@@ -66,7 +66,7 @@ class NestedQueries:
         return f"q{self._count}."
 
     def attached(self, scalar: Scalar, node: Relation) -> tuple[Scalar, Relation]:
-        """Return a scalar without nested queries, and the rows over which it stands then."""
+        """Return a scalar without nested queries, and the rows that it is then over."""
         calls = list(scalar.find_all(NestedCall))
         if not calls:
             return scalar, node

@@ -31,7 +31,7 @@ UNPLACED: dict[type[exp.Expr], str] = {
     exp.CurrentTime: "current_time",
     exp.CurrentTimestamp: "current_timestamp|get_current_timestamp",
 }
-"""The words of nodes whose places the parser does not know."""
+"""The words of nodes whose place the parser does not give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class SqlText:
         return tree
 
     def _check_dialect(self, tree: exp.Expr) -> None:
-        """Refuse what DuckDB does not read: sqlglot reads more, `a,, b` and functions of other dialects for instance."""
+        """Refuse text that DuckDB does not read: sqlglot reads more, for instance `a,, b` and functions of other dialects."""
         stop, text = stopped(self.text), self.text
         if stop is not None:
             text = self._quoted(tree)
@@ -82,7 +82,7 @@ class SqlText:
             raise QueryError.of("Q205", *no_function(name), self.span_at(at), name=name)
 
     def _quoted(self, tree: exp.Expr) -> str:
-        """Return the text with the names of columns in quotes: some, such as `at`, are words of DuckDB's."""
+        """Return the text with the names of columns in quotes: some, such as `at`, are reserved in DuckDB."""
         names = [one.this for one in tree.find_all(exp.Column) if isinstance(one.this, exp.Identifier)]
         placed = {
             one.meta["start"]: one.meta["end"] + 1 for one in names if "start" in one.meta and not one.quoted
@@ -93,7 +93,7 @@ class SqlText:
         return found
 
     def _check(self, tree: exp.Expr) -> None:
-        """Refuse what is known and not supported."""
+        """Refuse constructs that are known and not supported."""
         if (word := statement(tree)) is not None:
             at = self._word(word, 0)
             written = re.match(r"\w+", self.text[at:])
@@ -109,7 +109,7 @@ class SqlText:
             raise self.error_at("Q110", at, f"not supported: {refusal.name}", refusal.instead)
 
     def start(self, node: exp.Expr) -> int:
-        """Return the offset of the first part of a node that the parser has placed; of the text if it has placed none."""
+        """Return the offset of the first part of a node with a known place; 0 if there is none."""
         if isinstance(node, (exp.Placeholder, exp.Parameter)) and node.name:
             return max(
                 0, self.text.find("?") if node.name == "?" else self._word(re.escape(node.name), 0) - 1
@@ -120,7 +120,7 @@ class SqlText:
         return min(_placed(node), default=0) if unplaced is None else self._word(unplaced, 0)
 
     def word(self, node: exp.Expr) -> str:
-        """Return the name of a function as it is written. The parser places some at their name, others at their arguments."""
+        """Return the name of a function as written. The parser places some functions at their name, others at their arguments."""
         start = self.start(node)
         found = re.search(r"(\w+)\s*\(\s*(distinct\s+)?$", self.text[:start], re.IGNORECASE)
         found = found if found and "start" not in node.meta else re.match(r"(\w+)", self.text[start:])
@@ -143,7 +143,7 @@ class SqlText:
         return QueryError.of(code, problem, remedy, self.span(node), **facts)
 
     def place_error(self, code: str, scalar: exp.Expr, problem: str, remedy: str = "") -> QueryError:
-        """Return an error at the place that a scalar has kept."""
+        """Return an error at the place of a scalar."""
         return QueryError.of(code, problem, remedy, scalar.meta.get("span"))
 
     def error_at(self, code: str, at: int, problem: str, remedy: str = "") -> QueryError:
@@ -151,7 +151,7 @@ class SqlText:
         return QueryError.of(code, problem, remedy, self.span_at(at))
 
     def _word(self, pattern: str, start: int) -> int:
-        """Return the offset of a word at or behind an offset, else anywhere, else the offset itself."""
+        """Return the offset of a word at or after an offset, else anywhere, else the offset itself."""
         word = re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
         found = word.search(self.text, start) or word.search(self.text)
         return found.start() if found else start
@@ -178,14 +178,14 @@ class SqlText:
         return self.error_at("Q101", at, f"{found!r} is not expected here", remedy)
 
     def _missing_before(self, at: int) -> str:
-        """Return what may be wrong before an offset: a keyword that is misspelt, else a word that is missing."""
+        """Return what may be wrong before an offset: a misspelt keyword, else a missing word."""
         for word in reversed(re.findall(r"[a-z]{3,}", self.text[:at].lower())[-3:]):
             if word not in KEYWORDS and (near := get_close_matches(word, KEYWORDS, n=1, cutoff=0.75)):
                 return f"Is {word!r} meant to be `{near[0]}`?"
         return "Look at what stands before it: a comma, an operator, a bracket or a keyword is missing, or one too many."
 
     def _offset(self, line: int, column: int) -> int:
-        """Return the offset behind a line and column, both from 1."""
+        """Return the offset after a line and column, both from 1."""
         begin = sum(len(one) + 1 for one in self.text.split("\n")[: line - 1])
         return begin + column
 

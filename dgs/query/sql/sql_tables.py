@@ -1,6 +1,6 @@
 """The names that a SQL query may read: the tables by name, the values of its parameters, and the queries that `with` names.
 
-If columns are not given, they are guessed: the names are in the text, and the types fit anything. That is enough to explain a query.
+If columns are not given, they are guessed: names from the text, with types that fit anything. That is enough to explain a query.
 
 >>> text = "select c.nation, count(*) n from customer c join orders o on o.custkey = c.custkey group by c.nation"
 >>> {name: source.schema.names for name, source in guessed(text, "q.sql").items()}
@@ -24,7 +24,7 @@ from dgs.query.types import NULL, Schema
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The text of a query with what its names stand for. `named`: the relations of `with`, by names in lower case."""
+    """The text of a query with the meanings of its names. `named`: the relations of `with`, by names in lower case."""
 
     text: SqlText
     sources: Mapping[str, Source]
@@ -36,7 +36,7 @@ class Catalog:
         return replace(self, named={**self.named, name.lower(): relation})
 
     def relation(self, table: exp.Table) -> Relation:
-        """Return what a table stands for. Raises QueryError Q201 with the nearest name, Q110 for functions of tables."""
+        """Return the relation of a table. Raises QueryError Q201 with the nearest name, Q110 for table functions."""
         if not isinstance(table.this, exp.Identifier):
             raise self.text.error(
                 "Q110",
@@ -73,7 +73,7 @@ class QueryMaker(Protocol):
 
 
 def guessed(text: str, name: str) -> dict[str, Source]:
-    """Return the tables that a text names. Raises QueryError Q202 for a column that may be of several, Q110 for `*`."""
+    """Return the tables that a text names. Raises QueryError Q202 for a column that several tables may have, Q110 for `*`."""
     sql = SqlText(name, text)
     tree = sql.tree()
     own = {one.alias.lower() for one in tree.find_all(exp.CTE)}
@@ -105,7 +105,7 @@ def names_in_select(select: exp.Select) -> list[exp.Column]:
 
 
 def _tables(select: exp.Select) -> dict[str, str | None]:
-    """Return the tables of a FROM by their names there; None for what is no table of its own."""
+    """Return the tables of a FROM by their names there; None for anything but a plain table."""
     given = [select.args.get("from_"), *(select.args.get("joins") or [])]
     items = [one.this for one in given if one is not None]
     return {one.alias_or_name.lower(): one.name if isinstance(one, exp.Table) else None for one in items}

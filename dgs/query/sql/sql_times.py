@@ -1,4 +1,4 @@
-"""Times in SQL: intervals added to them, what a unit begins with, parts of them, and dates, which are the times at which they begin.
+"""Times in SQL: adding intervals, truncation to a unit, parts of a time, and dates, which are the times at which they begin.
 
 >>> text = SqlText("q.sql", "select date_trunc('day', t) + interval '1 day 2 hours' from r")
 >>> of_time(text.tree().expressions[0], lambda one: one, text).sql()
@@ -57,7 +57,7 @@ def of_time(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar | None:
 
 
 def _moved(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar | None:
-    """Return a time and an interval, or a time without one."""
+    """Return a time plus or minus an interval."""
     left, right = tree.this, tree.expression
     if isinstance(left, exp.Interval) and isinstance(tree, exp.Add):
         left, right = right, left
@@ -136,7 +136,7 @@ def _part(name: str, of: exp.Expr, tree: exp.Expr, lower: Lower, text: SqlText) 
 
 
 def _formatted(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar:
-    """Return the text of a time: the parts that a format names, with zeros before them, and what is between them."""
+    """Return the text of a time: the parts that a format names, padded with zeros, and the text between them."""
     written = tree.args["format"]
     pieces = re.findall(r"%.?|[^%]+", written.this) if written.is_string else []
     unknown = [one for one in pieces if one[0] == "%" and one != "%%" and one not in FORMATS]
@@ -144,7 +144,7 @@ def _formatted(tree: exp.Expr, lower: Lower, text: SqlText) -> Scalar:
         problem = f"not supported: `strftime` with {unknown[0] if unknown else 'a format that names no part of the time'}"
         raise text.error("Q110", tree, problem, f"There are {', '.join(FORMATS)}, %%.")
     time = lower(tree.this)
-    found = call("left", _text(call("year", time)), literal(0))  # empty, or null as the time
+    found = call("left", _text(call("year", time)), literal(0))  # empty, but null if the time is
     for one in pieces:
         part, digits = FORMATS.get(one, ("", 0))
         padded = part and call("concat_strict", literal("0" * digits), _text(call(part, time)))

@@ -32,7 +32,7 @@ DURATION = re.compile(r"\s*(\d+)\s*([a-z]+)\s*")
 
 
 def milliseconds(text: str) -> int | None:
-    """Return the length of a duration, None for a text that is none."""
+    """Return the length of a duration, None for any other text."""
     found = DURATION.fullmatch(text.lower())
     unit = found and (UNITS.get(found[2]) or UNITS.get(found[2].removesuffix("s")))
     return int(found[1]) * unit if found and unit else None

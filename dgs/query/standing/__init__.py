@@ -1,4 +1,4 @@
-"""Standing queries: asked once, their answers kept up to date. `Query` keeps one in Python; `explanation` says what that costs.
+"""Standing queries: asked once, their answers kept up to date. `Query` keeps an answer in Python; `explanation` says what that costs.
 
 >>> query = Query("select carrier, count(*) n, sum(delay) s from flights group by carrier")
 >>> query.extend(flights=[{"carrier": "UA", "delay": 5}, {"carrier": "AA", "delay": 1}])
@@ -34,7 +34,9 @@ Batch = Any
 
 
 class Query:
-    """A query whose answer is kept. `schemas`: the columns of its tables, else those of their first batches. `exact`: sums of floats are rounded once.
+    """A query whose answer is kept. `schemas`: the columns of its tables, by default those of their first batches.
+
+    `exact`: sums of floats are rounded once.
 
     Law: `answer(merge(h(a), h(b)))` is the answer over the rows of both, for any batches, in any order.
     """
@@ -68,11 +70,11 @@ class Query:
 
     @property
     def state(self) -> State:
-        """The state: a reduced form of the rows so far."""
+        """The state: the compacted rows so far."""
         return self.program.identity() if self._state is None else self._state
 
     def h(self, **batches: Batch) -> State:
-        """Return what is kept of batches, by the names of their tables. Raises QueryError Q201, Q701, Q703, Q704."""
+        """Return the state of batches, given by the names of their tables. Raises QueryError Q201, Q701, Q703, Q704."""
         tables = {
             name: batch if isinstance(batch, pa.Table) else _table(batch) for name, batch in batches.items()
         }
@@ -97,11 +99,11 @@ class Query:
         return self.program.fold(batch)
 
     def merge(self, left: State, right: State) -> State:
-        """Return what is kept of the rows of both; they may be used again."""
+        """Return the state of the rows of both; both may be used again."""
         return self.program.join(_copied(left), _copied(right))
 
     def answer(self, state: State) -> list[Any]:
-        """Return the rows of the answer over what is kept: records, with `output` if the script has several outputs."""
+        """Return the rows of the answer over a state: records, with `output` if the script has several outputs."""
         found: list[Any] = []
         (closes,) = self.program.closes
         batch = EventBatch.of("answer", rank=0, tags=[Tag(str(closes))], ts=[0])
@@ -115,12 +117,12 @@ class Query:
         return self.answer(self._state)
 
     def explain(self) -> Explanation:
-        """Return what the query costs to keep."""
+        """Return the cost of keeping the query's answer."""
         return explained(self.script, require=self.require, exact=self.exact)
 
 
 def _copied(state: State) -> State:
-    """Return a state that a program may change as it joins it."""
+    """Return a copy of a state, which a program may change when joining."""
     return tuple(Compact(one.layout, dict(one.few), list(one.runs)) for one in state)
 
 

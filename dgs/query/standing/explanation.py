@@ -1,4 +1,4 @@
-"""The explanation of a query: its text as algebra, each rule that rewrote it, what is kept of each stream and why, and the answer over that.
+"""The explanation of a query: its text as algebra, each rule that rewrote it, the state of each stream and why it is kept, and the answer over it.
 
 >>> from dgs.query.relation import Source
 >>> from dgs.query.sql import script
@@ -43,9 +43,9 @@ ROUNDED = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A query as it was written, after its rules, and split into what is kept and the answer.
+    """A query as written, after its rules, and split into a kept state and an answer.
 
-    `kept`: of each compaction, by its name, the number of its rows and that of the rows it was made of, if they were counted.
+    `kept`: for each compaction, by its name, the numbers of its rows and of the rows it was made of, if they were counted.
     """
 
     script: Script
@@ -54,7 +54,7 @@ class Explanation:
     kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
-        """Return all of it as plain data, with graphs as text. `class` is that of the state."""
+        """Return the explanation as plain data, with graphs as text. `class` is that of the state."""
         return {
             "class": self.split.klass,
             "state": CLASSES[self.split.klass],
@@ -80,7 +80,7 @@ class Explanation:
         return "\n\n".join(f"{title}\n{_indented(text)}" for title, text in parts)
 
     def _advice(self) -> Iterator[str]:
-        """Yield what the query would better be asked with."""
+        """Yield advice on how to write the query better."""
         kept = [one for one in self.split.compactions if deletes(one.query)]
         sums = [
             name
@@ -99,7 +99,7 @@ def explained(
     require: Literal["A", "B", "C"] | None = None,
     exact: bool = False,
 ) -> Explanation:
-    """Return what a query costs to keep. Raises QueryError: of rules, Q302 for a product of streams, Q301 for a worse class."""
+    """Return the explanation of a query. Raises QueryError: those of rules, Q302 for a product of streams, Q301 for a worse class."""
     found = rewritten(script, rules)
     return Explanation(script, found, split(found.script, require=require, exact=exact))
 

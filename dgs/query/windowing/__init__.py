@@ -1,1 +1,1 @@
-"""Windows of queries: panes that rows add up in, and programs that answer each window once."""
+"""Windows of queries: panes in which rows are added up, and programs that answer each window once."""

@@ -1,7 +1,7 @@
-"""Windows by panes: rows add up in panes as wide as windows allow, and each window joins its panes once, when it closes.
+"""Windows by panes: rows are added up in panes as wide as possible, and each window joins its panes once, when it closes.
 
 A window is [end - size, end), its start a multiple of `slide`. Panes are as wide as the greatest common divisor of both, so a window
-is whole panes, and a row is added up once however many windows it is in.
+consists of whole panes, and a row is added once, however many windows it is in.
 
 >>> panes = WindowPanes(size=4, slide=2)
 >>> state = panes.added({}, [0, 1, 3, 5], [1, 10, 100, 1000], sum)
@@ -41,7 +41,7 @@ Paned = Mapping[int, Any]
 """The states of panes by their starts. A pane without rows is not there."""
 
 Joined = Callable[[Sequence[Any]], Any]
-"""From one or more states to the state of the rows of all."""
+"""Joins one or more states to the state of all their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class WindowPanes:
     def closed(
         self, state: Paned, until: int, joined: Joined, since: int | None = None
     ) -> tuple[list[tuple[int, Any]], dict[int, Any]]:
-        """Return the windows that end behind `since` and at `until` or before, and the panes that later windows need.
+        """Return the windows that end after `since` and not after `until`, and the panes that later windows need.
 
-        Windows come as (end, state of their rows), ascending; one without rows is left out.
+        Windows come as (end, state of their rows), ascending; windows without rows are left out.
         """
         found = []
         for end in self._ends(state, until):
@@ -114,10 +114,10 @@ class Windowed:
 
 
 def windowed(script: Script) -> Windowed | None:
-    """Return a script whose streams are all read through equal windows as one over a window.
+    """Return a script whose streams are all read through equal windows as a script over a single window.
 
-    None if a stream is read otherwise, or the window's end is more than a key. In the new script it is 0. Raises QueryError Q402 for
-    windows that differ.
+    None if a stream is read in another way, or the window's end is used for more than a key. In the new script the end is 0.
+    Raises QueryError Q402 for windows that differ.
     """
     windows = {
         id(one): one for _, output in script.outputs for one in walk(output) if isinstance(one, Window)
@@ -218,7 +218,7 @@ def _differ(one: Window, other: Window) -> QueryError:
 
 
 def _time_column(relation: Relation, name: str) -> tuple[str, str] | None:
-    """Return the stream and its column that a column of a relation is; None if it is none of one stream."""
+    """Return the stream and the column that a column of a relation comes from; None if it is not the column of a stream."""
     while not isinstance(relation, Source):
         if len(relation.inputs) != 1:
             return None
@@ -239,7 +239,7 @@ def _without_window(node: Relation) -> Relation:
 
 
 def _reads_only_windows(script: Script) -> bool:
-    """Whether each stream is read through windows alone: without what is under them, no stream is left."""
+    """Return whether all streams are read through windows only."""
 
     def cut(node: Relation) -> Relation:
         return Source("", node.schema, changes=False) if isinstance(node, Window) else node

@@ -1,4 +1,4 @@
-"""Queries over windows as programs: leaves keep panes, and an event that closes answers each window that has ended, once.
+"""Queries over windows as programs: leaves keep panes, and a closing event answers each window that has ended, once.
 
 >>> import dgs
 >>> from dgs.query.relation import Aggregate, Group, Source, Window, column
@@ -49,7 +49,7 @@ class WindowedQuery(QueryProgram):
 
     @property
     def reach(self) -> int:
-        """The size of a window: so far behind the last row all windows have ended."""
+        """The size of a window: this far after the last row, all windows have ended."""
         return self.panes.size
 
     def identity_parts(self) -> dict[str, str]:
@@ -72,7 +72,7 @@ class WindowedQuery(QueryProgram):
         return found
 
     def _of_kept(self, states: Sequence[Any]) -> Any:
-        """Return the state of several panes, which stay as they are: a join owns what it gets."""
+        """Return the state of several panes. The panes are copied, since a join owns its arguments."""
         return self._of_states([tuple(map(_copied, one)) for one in states])
 
     def update(self, state: Any, event: Event, emit: Emit) -> Any:
@@ -84,7 +84,7 @@ class WindowedQuery(QueryProgram):
         row = weighted_row(event.payload, self._schemas[stream], self.weights.get(stream), sign)
         at = row[self._schemas[stream].index(self.at[stream])]
         if at is None:
-            return state  # it is in no window
+            return state  # a row without a time is in no window
         return self.join(state, (None, {self.panes.pane(at): self._of_rows(stream, {row: 1})}))
 
     def _of_lane(self, kind_name: str, batch: EventBatch) -> Any:
@@ -108,7 +108,7 @@ class WindowedQuery(QueryProgram):
         return [None if one is None else conform(one, INT) for one in to_list(listed)]
 
     def close(self, state: Any, event: Event, emit: Emit) -> Any:
-        """Emit the answer of each window that has ended since the last closing event; keep the panes that others need."""
+        """Emit the answer of each window that has ended since the last closing event; keep the panes that later windows need."""
         since, panes = state
         closed, kept = self.panes.closed(panes, event.ts, self._of_kept, since)
         for end, inside in closed:

@@ -1,4 +1,4 @@
-"""Macros and parameters: what a statement is once they have their values. Names are put in as names, values as values."""
+"""Macros and parameters: statements with arguments in place of parameters. Names are inserted as names, values as values."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ VERBS = (
     "CROSS", "DISTINCT", "ORDER", "LIMIT", "UNION", "SPLIT", "SAMPLE", "ACCUMULATE", "WINDOW", "DEFINE", "IMPORT",
     "SET", "SOCKET_READ", "SOCKET_WRITE",
 )  # fmt: skip
-"""The words that a statement begins with, or that stand behind its `=`."""
+"""The words at the beginning of a statement, or after its `=`."""
 
 NOT_OURS = {
     "STREAM": ("STREAM ... THROUGH", "Call a Python function of a <% %> section in FOREACH."),
@@ -76,7 +76,7 @@ CHOICES = {
     "SIDE": ("LEFT", "RIGHT", "FULL"),
     "EXTENT": ("RANGE", "ROWS"),
 }
-"""The words of terminals that stand for several."""
+"""The words of terminals that match several words."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _grammar() -> Lark:
 
 
 def read_script(text: str, file: str, *, is_open: bool = False) -> PigScript:
-    """Return the statements of a text. `is_open`: more text may follow, so an unended statement is no mistake."""
+    """Return the statements of a text. `is_open`: more text may follow, so an unended statement is not a mistake."""
     script = PigScript(SourceText(file, text))
     for piece in pieces(text):
         if not piece.is_ended and is_open:
@@ -203,7 +203,7 @@ def _parse(piece: Piece, source: SourceText) -> pig.Statement:
 
 
 def _in_block(error: UnexpectedInput, piece: Piece) -> pig.Unsupported | None:
-    """Return the statement that is not supported for one in whose block a statement is that only stands outside of blocks."""
+    """Return the refused statement for a block that contains a statement which is allowed only outside of blocks."""
     verb = _INNER.search(piece.text[: error.pos_in_stream or 0])
     outer = _VERB.match(piece.text)
     if verb is None or outer is None or not outer["alias"] or verb[1].upper() not in VERBS:
@@ -243,7 +243,7 @@ def _after(text: str, at: int) -> int:
 
 
 def _wanted(error: UnexpectedInput, token: str = "") -> str:
-    """Say what could stand there, if that is little, and the word that the token perhaps means."""
+    """Return what could stand there, if it is little, and the word that the token perhaps means."""
     terminals = sorted(getattr(error, "accepts", None) or ())
     words = [word for name in terminals for word in CHOICES.get(name, (_WORDS.get(name, name.strip("_")),))]
     meant = _perhaps(token, [word for word in words if word.isalpha()])

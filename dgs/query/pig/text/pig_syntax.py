@@ -1,6 +1,6 @@
-"""Statements and expressions of Pig Latin, as values: what the grammar yields, before any name is resolved.
+"""Statements and expressions of Pig Latin as values: the result of the grammar, before any name is resolved.
 
-Every node has `at`, its offset in the text of the script; it takes no part in equality.
+Every node has `at`, its offset in the text of the script, which does not count for equality.
 
 >>> Name("a", at=3) == Name("a", at=70)
 True

@@ -1,6 +1,6 @@
-"""Parse trees of lark as statements of `pig_syntax`: one maker for each rule of `pig.lark`.
+"""From lark's parse trees to statements of `pig_syntax`: one maker for each rule of `pig.lark`.
 
-A maker gets the offset of its rule and what the rules inside made; None stands for what the text leaves out.
+A maker gets the offset of its rule and the values of the rules inside, None for parts that the text leaves out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 class PigTree(Transformer[Token, Any]):
-    """Makes a statement of the tree of one; `base`: offset of the statement in its script."""
+    """Makes a statement of its parse tree. `base`: the offset of the statement in its script."""
 
     def __init__(self, base: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class PigTree(Transformer[Token, Any]):
 
 
 def unquoted(text: str) -> str:
-    r"""Return the characters that a quoted constant stands for.
+    r"""Return the characters of a quoted constant.
 
     >>> unquoted(r"'it\'s'")
     "it's"
