@@ -60,15 +60,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
 
 def _executed(launch: Launch, caller: Caller) -> Run:
     options, directory = launch.options, launch.directory
-    for line in near_misses(launch.prepared.program):
-        caller.notify(line)
-    costs = launch.prepared.costs
-    if costs is not None and costs.warning is not None:
-        caller.notify(costs.warning)
-    if options.verify and options.resumes:
-        check_readable(launch.sinks)
-    if _has_live_streams(launch.job) and (options.verify or not options.resumes):
-        check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
+    _before(launch, caller)
     with _served(launch, caller) as served, nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
             directory.check_unused()  # checked again, since now no other process can begin here
@@ -99,6 +91,19 @@ def _executed(launch: Launch, caller: Caller) -> Run:
         differences=found or (),
         dead_letters=result.dead_letters if options.collect else (),
     )
+
+
+def _before(launch: Launch, caller: Caller) -> None:
+    """Notify of warnings about the program, and check the inputs and outputs that the run has to read from the beginning."""
+    options, costs = launch.options, launch.prepared.costs
+    for line in near_misses(launch.prepared.program):
+        caller.notify(line)
+    if costs is not None and costs.warning is not None:
+        caller.notify(costs.warning)
+    if options.verify and options.resumes:
+        check_readable(launch.sinks)
+    if _has_live_streams(launch.job) and (options.verify or not options.resumes):
+        check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """PiCo: one pipeline over a bag, a list or a stream (papers/pico). A pipeline lowers to a `dgs.flow`.
 
 - `operators`, `pipelines`: what users write; `syntax`: the terms it becomes.
-- `inference`, `structures`, `laws`: types, structures and laws, and all mistakes in one pass; `semantics`: the oracle.
+- `inference`, `structures`: types and structures, and all mistakes in one pass; `semantics`: the oracle.
 - `lowering`, `combining`: the flow that runs it.
 """
 

@@ -12,9 +12,11 @@ A whole pipeline has one structure: bag, list or stream. Types of elements are c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dgs.errors.raised import RAISED, is_ours
 from dgs.flow.edge_types import (
     Signature,
     difference_of,
@@ -25,7 +27,6 @@ from dgs.flow.edge_types import (
     signature_of,
 )
 from dgs.flow.mistakes import Mistake
-from dgs.pico.laws import start_mistake
 from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source, Unknown
 from dgs.pico.structures import Wrong, of_combine, of_source, of_window, shown_structure
 from dgs.pico.syntax import Merge, New, Pair, Term, To, drawn, ends_of, inputs_of, takes_input, terms_of
@@ -161,7 +162,7 @@ class Checker:
         joined = self._function(
             term, operator.join, (sign.gives, sign.gives), role=f"join={_name(operator.join)}"
         )
-        if joined.least is not None and (broken := start_mistake(operator)):
+        if joined.least is not None and (broken := _start_mistake(operator)):
             fix = "Give a start that changes nothing when it is joined"
             problem = "depends on how its input is cut into parts"
             self._add(term, Wrong("F22", problem, "join(start, start) == start", broken, fix))
@@ -256,6 +257,18 @@ class Checker:
 
 def _no_operator(of: str, operator: Operator, fix: str) -> Wrong:
     return Wrong("P10", "takes no such operator", f"an operator of {of}", operator.label, fix)
+
+
+def _start_mistake(operator: Combine) -> str | None:
+    """Return how joining the start of a fold with itself changes it; None if it does not."""
+    start = operator.start
+    try:
+        joined = operator.join(deepcopy(start), deepcopy(start))
+    except RAISED as error:
+        if is_ours(error):
+            raise
+        return f"join({start!r}, {start!r}) raises {error!r}"
+    return None if joined == start else f"join({start!r}, {start!r}) == {joined!r}"
 
 
 def _taken(operator: Operator) -> Any:

@@ -256,6 +256,9 @@ def _texts() -> None:
     _define("concat", lambda *a: "".join(m.present(a)), text, "concat({all})", 1, MANY, sees_nulls=True,
         spark="concat_ws('', {all})")
     _define("concat_ws", lambda by, *a: None if by is None else by.join(m.present(a)), text, "concat_ws({all})", 2, MANY, sees_nulls=True)
+
+
+def _parts_of_texts() -> None:
     truth = always(BOOL, "text")
     without = "({0} LIKE {1} ESCAPE '\\u0001')"  # a backslash is the escape of Spark
     _define("like", m.like, truth, "({0} LIKE {1})", 2, spark=without)
@@ -344,5 +347,5 @@ def _times() -> None:
 
 
 # fmt: on
-for _part in (_arithmetic, _logic, _texts, _lists, _times):
+for _part in (_arithmetic, _logic, _texts, _parts_of_texts, _lists, _times):
     _part()
