@@ -1,4 +1,4 @@
-"""A network namespace of this machine, which stands for a second machine. Needs root."""
+"""A network namespace of this machine, used as a second machine. Needs root."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Namespace:
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """Make it; at the end, kill what runs there and delete it."""
+        """Make the namespace; at the end, kill its processes and delete it."""
         ip("netns", "add", self.name)
         try:
             ip("link", "add", self.outside, "type", "veth", "peer", "name", self.inside, "netns", self.name)
@@ -35,12 +35,12 @@ class Namespace:
             yield
         finally:
             self.kill_all()
-            # First the link: the namespace is deleted a little later than this asks for it.
+            # First the link: the kernel deletes the namespace with a delay.
             subprocess.run(["ip", "link", "delete", self.outside], check=False)  # noqa: S603, S607
             ip("netns", "delete", self.name)
 
     def kill_all(self) -> None:
-        """Kill all processes in it."""
+        """Kill all processes in the namespace."""
         command = ["ip", "netns", "pids", self.name]
         listed = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
         for process in map(int, listed.stdout.split()):

@@ -1,8 +1,8 @@
 """`python -m experiments.spark_cluster`: the flights on a standalone Spark cluster. Its worker shares no loopback with the driver.
 
 The worker is in a network namespace of this machine, runs as the user `nobody`, and has a Python without dgs. Needs root. The group
-of the directory is nobody's, and the plan file says `umask: "007"`, so driver and executors share the event log. Told is whether the
-outputs equal those of the sequential program, and what the executors had of dgs.
+of the directory is nobody's, and the plan file says `umask: "007"`, so driver and executors share the event log. Prints whether the outputs
+equal those of the sequential program.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def unavailable() -> str | None:
 def cluster(place: Path, *, user: int = NOBODY, beside: bool = False) -> Iterator[str]:
     """Start a master here, and a worker of two cores in the namespace as a `user`; give the address of the master.
 
-    `beside`: start a worker on this side, too: Spark repeats a slow task only on another host.
+    `beside`: start a worker outside the namespace, too: Spark repeats a slow task only on another host.
     """
     import pyspark
 
@@ -147,7 +147,7 @@ def main(
 
     if (problem := unavailable()) is not None:
         raise SystemExit(f"skipped: {problem}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # clean up
     with shared_place() as place, SPACE.made(), cluster(place) as address:
         for runtime in ("local", "spark"):
             began = time.perf_counter()

@@ -1,10 +1,10 @@
-"""Spark as one table: the time of ingestion beside that of Spark alone, its memory, and, with `--all`, all else that is promised of Spark.
+"""The bridge to Spark in figures: the time of ingestion beside that of Spark alone, its memory, and, with `--all`, all other promises.
 
     python -m experiments.spark_ingest --events 10000000 --events 100000000 --all
 
 Parquet files go through Spark and an event log into windows of `event_window`, which are checked against NumPy. The time runs from
 the start of the query to the last output, without the start of the session. Spark alone reads the same stream and writes Parquet, or
-nothing (`noop`). Both know the columns, and do so in turn, in one session; the first query is that of a session of its own.
+nothing (`noop`). Both know the columns, and run in turn in one session. The first query has a session of its own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OTHERS = {
     "flights in tables of lakes after kills, no differences": ["experiments.spark_lakes"],
     "batch, at least 0.5 x local, 1.6 x local[1]": ["experiments.bench.spark_batch"],
 }
-"""What else is promised of Spark, and what measures or tests it."""
+"""The other promises about Spark, with the command that measures or tests each."""
 
 PLAN = """
 version: 1
@@ -133,7 +133,7 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Measure, and print a line for each figure: what it is, its value, and the most that it may be."""
+    """Measure, and print a line for each figure: its name, its value, and its limit."""
     sizes = events or [10_000_000]
     with tempfile.TemporaryDirectory() as place:
         for size in sizes:
@@ -192,7 +192,7 @@ def _peak_mib(process: int) -> float:
 
 
 def _tell_other(what: str, command: list[str]) -> None:
-    """Run another measurement or tests; print what it says, line by line, of tests the last line."""
+    """Run another measurement or tests; print its lines, of tests the last one."""
     command = [sys.executable, "-m", *command]
     done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)  # noqa: S603
     lines = done.stdout.splitlines() or done.stderr.splitlines()
@@ -218,7 +218,7 @@ def _written(directory: Path, events: int, files: int, *, at_once: int = 0) -> I
         np.add.at(sums, ts // WINDOW, values)
         path = directory / "values" / f"{number:04d}.parquet"
         pq.write_table(pa.table({"ts": ts, "payload": values}), path)
-        os.utime(path, (1_000_000 + number,) * 2)  # by which Spark knows their order
+        os.utime(path, (1_000_000 + number,) * 2)  # Spark orders files by these times
     return Input(directory, sums.tolist(), at_once)
 
 

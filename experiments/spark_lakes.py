@@ -1,7 +1,7 @@
 """`python -m experiments.spark_lakes`: the flights into tables of Delta and Iceberg, by runs that are killed and resumed.
 
 The driver of a run, with all its workers, is killed as soon as it has committed another checkpoint. Independent readers then read the
-tables: all rows are those of a run that nobody killed and that was verified, and the version of each epoch is the prefix up to it.
+tables: all rows must equal those of a verified run without kills, and the version of each epoch must be the prefix up to that epoch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def plan_of(place: Path, kind: str) -> Path:
 
 
 def killed(plan: Path, kills: int) -> int:
-    """Run a plan, kill it so many times, each after a further checkpoint, and let it end; return how many kills there were."""
+    """Run a plan, kill it `kills` times, each after a further checkpoint, and let it end; return the number of kills."""
     run, done = plan.parent / "run", 0
     while True:
         before = _epoch(run)
@@ -73,7 +73,7 @@ def _epoch(run: Path) -> int:
 
 
 def versions(place: Path, kind: str) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each epoch and the rows of its version, as a reader that knows nothing of dgs has them; the last one is the whole table."""
+    """Yield each epoch and the rows of its version, as an independent reader sees them; the last one is the whole table."""
     if kind == "delta":
         deltalake = import_module("deltalake")
         history = deltalake.DeltaTable(str(place)).history()
@@ -91,7 +91,7 @@ def versions(place: Path, kind: str) -> Iterator[tuple[int, pa.Table]]:
     for snapshot in table.snapshots():
         if epoch := int(snapshot.summary["dgs_epoch"]):
             scan = table.scan(snapshot_id=snapshot.snapshot_id)
-            # Where a file has no values of a column, `to_arrow` takes another type of strings for it.
+            # Where a file has no values of a column, `to_arrow` uses another string type for the column.
             yield epoch, scan.to_arrow().cast(as_arrow(scan.projection(), include_field_ids=False))
 
 

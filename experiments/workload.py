@@ -25,7 +25,7 @@ WINDOW = 10_000
 """Events per dense stream, and units of time, between two events that synchronise."""
 PAGES = 2
 SYNCHRONISING = 2**31
-"""Stands for the stream's number in the seed of a synchronising stream's random numbers."""
+"""The stream's number in the seed of a synchronising stream's random numbers."""
 
 
 def values(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterator[Columns]:

@@ -8,8 +8,8 @@ is lowered, or left to the interpreter for that event. Read in this order.
 - `loop_files`, `machine`, `called_loops`: the files of loops and their counts, LLVM, and loops of machine code as functions.
 - `lanes_as_columns`, `states_as_arrays`, `written_outputs`: the inputs and the outputs of a loop.
 - `compiled_update`, `merged_run`, `windows_at_once`: folding batches of one lane, of several, and many windows, with the interpreter for
-events that deviate.
-- `verified_folds`: some folds are done twice and compared. `compiled_beside`: compiling beside the run. `cheaper_way`: whether machine code
-pays. `python_loops`: loops without LLVM, for comparing.
+  events that deviate.
+- `verified_folds`: some folds are done twice and compared. `compiled_beside`: compiling beside the run. `cheaper_way`: whether machine
+  code pays. `python_loops`: loops without LLVM, for comparing.
 - `preview`: what would be compiled, before a run.
 """

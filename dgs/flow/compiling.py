@@ -4,9 +4,9 @@ Items are events of kind `item`, progress is events of kind `tick`. A flow has o
 
 - free: no step keeps anything. Items are independent.
 - sum: the first stateful steps after the sources do not depend on order. Leaves fold items into parts by block and key; the worker that
-owns the tick closes blocks and runs all later steps.
-- classes: a step in front needs the order of a key, and all kept items have that key. Items and ticks have the hash class of the key as the
-key of their tags; each class is in order, and is closed on its own.
+  owns the tick closes blocks and runs all later steps.
+- classes: a step in front needs the order of a key, and all kept items have that key. Items and ticks have the hash class of the key as
+  the key of their tags; each class is in order, and is closed on its own.
 - mixed: a step in front needs the order of a key. Items have the hash class of the key as the key of their tag, and a class is in order.
   The worker that owns the tick closes blocks of all classes.
 - program: the steps pass items to a DGS program, whose tags they make.

@@ -26,12 +26,12 @@ class Request(NamedTuple):
 
     @property
     def is_hit(self) -> bool:
-        """Whether a page was asked for and found."""
+        """Whether the request is for a page that exists."""
         return self.method == "GET" and self.status == 200  # noqa: PLR2004 - HTTP's own number
 
     @property
     def is_miss(self) -> bool:
-        """Whether there is no such page."""
+        """Whether the request is for a page that does not exist."""
         return self.status == 404  # noqa: PLR2004 - HTTP's own number
 
 
@@ -57,7 +57,7 @@ def hits(log: Any, *, hours: int = 1) -> Any:
 
 
 class SinceLastMiss(dgs.Program[Hits, list[Any]]):
-    """A miss emits the hits of its directory since the miss before: [ts, directory, hits]."""
+    """A miss emits the hits of its directory since the previous miss: [ts, directory, hits]."""
 
     depends = dgs.Dependence((MISS, MISS, dgs.SAME_KEY), (MISS, HIT, dgs.SAME_KEY))
     accumulates = (HIT,)
@@ -71,7 +71,7 @@ class SinceLastMiss(dgs.Program[Hits, list[Any]]):
         return {}
 
     def update(self, state: Hits, event: Event, emit: Emit[list[Any]]) -> Hits:
-        """Count a hit; report and forget the hits at a miss."""
+        """Count a hit; at a miss, emit the hits and reset them."""
         directory = event.tag.key
         if event.tag.kind == HIT:
             state[directory] = state.get(directory, 0) + 1

@@ -1,7 +1,7 @@
 """`python -m experiments.bench`: the applications on all engines, the cost of synchronising, memory, latency.
 
-The table shows medians, and their ratios to a plain Python loop and to NumPy by hand. The outputs of every run are compared
-with those of the sequential program; the exit code is 1 if any differ.
+The table shows medians, and their ratios to a plain Python loop and to NumPy by hand. The outputs of every run are compared with those of
+the sequential program. The exit code is 1 if any differ.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The measured applications: their programs, their data in memory, and their plans.
 
-Data are columns of int64 made before any timing, the same for every contestant: four streams, each with 10,000 events between
+Data are columns of int64 made before any timing, and are the same for every contestant: four streams, each with 10,000 events between
 two events that synchronise, as in the paper.
 
 >>> window = application("event-window", events=20_000)

@@ -1,4 +1,4 @@
-"""The speed of compiled updates, beside what is asked of them: ratios to interpreted updates, `update_batch`, and NumPy by hand.
+"""The speed of compiled updates and their targets: ratios to interpreted updates, `update_batch`, and NumPy by hand.
 
     python -m experiments.bench.compiled_ratios [EVENTS OF A STREAM]
 
@@ -46,14 +46,14 @@ ASKED = {
     "fraud-cyclic": {"interpreted": 50, "numpy": 0.9, "update_batch": 1.5},
     "flights": {"interpreted": 8},
 }
-"""By application: how many times as fast as each other way a compiled fold has to be."""
+"""By application: the least ratio of the speed of a compiled fold to that of each other way."""
 OF_NUMBERS, OF_VIEWS, OF_OFF = 200, 80, 0.95
 LATER, COLD, CACHED, OF_CHECK = 0.2, 5.0, 0.5, 1.5
 
 
 @dataclass(frozen=True)
 class Row:
-    """A measured figure, and what is asked: at least, or at most."""
+    """A measured figure and its target: at least, or at most."""
 
     what: str
     asked: float
@@ -120,7 +120,7 @@ def of_applications(events: int) -> Iterator[Row]:
 
 
 def of_row_numbers() -> Iterator[Row]:
-    """Yield the ratio of a fold that gives out row numbers to the interpreted fold, which gives out records."""
+    """Yield the ratio of a fold that emits row numbers to the interpreted fold, which emits records."""
     if "flights" not in available():
         return
     app = application("flights", events=0)
@@ -176,7 +176,7 @@ def run_of(app: Application, leaves: int, mode: str) -> Contestant:
 
 
 def of_auto(events: int) -> Iterator[Row]:
-    """Yield the ratio of `auto` to `off` where machine code hardly pays, by the best of CPU times, and by how much it delays first results."""
+    """Yield the ratio of `auto` to `off` where machine code hardly pays, by the best CPU times, and the delay of the first results."""
     app = alternating("fraud", events // 4, 100)
     runs = {mode: run_of(app, STREAMS, mode) for mode in ("auto", "off")}
     seconds: dict[str, list[float]] = {mode: [] for mode in runs}
@@ -188,19 +188,19 @@ def of_auto(events: int) -> Iterator[Row]:
     ratio = min(seconds["off"]) / min(seconds["auto"])
     yield Row("fraud over four leaves, 100 events per rule and stream, `auto` of `off`", OF_OFF, ratio)
     first: dict[str, list[float]] = {mode: [] for mode in runs}
-    app = alternating("fraud", events // 4, events // 8)  # the first rule comes after the loop was asked for
+    app = alternating("fraud", events // 4, events // 8)  # the first rule comes after the loop was requested
     runs = {mode: run_of(app, 1, mode) for mode in runs}
     for _ in range(REPETITIONS):
         with tempfile.TemporaryDirectory() as cache, patch.dict(os.environ, XDG_CACHE_HOME=cache):
             for mode, one in runs.items():
                 first[mode].append(one.run().figures["first_output_seconds"])
-                time.sleep(1)  # the process beside ends before its folder goes
+                time.sleep(1)  # the other process ends before its folder is removed
     later = median(first["auto"]) - median(first["off"])
     yield Row("first result, `auto` later than `off`, s", LATER, later, is_most=True)
 
 
 def of_compiling() -> Iterator[Row]:
-    """Yield the CPU seconds of the first fold of the slowest application: never compiled before, and from the cache."""
+    """Yield the CPU seconds of the first fold of the slowest application: when it is compiled, and from the cache."""
     seconds: dict[str, list[float]] = {"never compiled": [], "from the cache": []}
     for name in available():
         with tempfile.TemporaryDirectory() as cache, patch.dict(os.environ, XDG_CACHE_HOME=cache):
@@ -215,7 +215,7 @@ def of_compiling() -> Iterator[Row]:
 
 
 def of_check() -> Iterator[Row]:
-    """Yield how many times as long `dgs check` takes with the law of compiled programs, over the gallery of right programs."""
+    """Yield how many times as long `dgs check` takes with the law of compiled programs, over the gallery of correct programs."""
     gallery = import_module("tests.gallery.right_named").RIGHT
     results = [
         one for right in gallery.values() for one in dgs.check(right.make, seed=0, **right.options).laws
@@ -226,7 +226,7 @@ def of_check() -> Iterator[Row]:
 
 
 def main(events: int = EVENTS) -> None:
-    """Print each figure beside what is asked."""
+    """Print each figure beside its target."""
     keep_freed_memory()  # as `dgs run` and its hosts do
     print("| measured | asked | found | |\n|---|---|---|---|")
     parts = (of_compiling(), of_applications(events), of_row_numbers(), of_views(events), of_auto(events), of_check())  # fmt: skip

@@ -1,6 +1,6 @@
-"""The ratios that flows are to reach, each measured in one run beside its opponent: `python -m experiments.bench --flows`.
+"""The target ratios of flows, each measured in one run with its opponent: `python -m experiments.bench --flows`.
 
-A ratio is how many times as fast as the opponent the flow is, in medians of alternating runs, by the CPU time of the process.
+A ratio is the CPU time of the opponent over that of the flow: medians of alternating runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUICK_SCALE = 0.1
 
 @dataclass(frozen=True)
 class Goal:
-    """`engine` is to be at least `least` times as fast as `opponent`."""
+    """`engine` must be at least `least` times as fast as `opponent`."""
 
     app: str
     engine: str
@@ -58,7 +58,7 @@ GOALS = (
 
 @dataclass(frozen=True)
 class Result:
-    """A goal with what was measured: seconds of both sides, the ratio, and the first wrong output if there is one."""
+    """A goal with its measurement: the seconds of both sides, the ratio, and the first wrong output if there is one."""
 
     goal: Goal
     seconds: float
@@ -103,7 +103,7 @@ def measure(repetitions: int, *, quick: bool, apps: Sequence[str] | None = None)
 
 
 def starting() -> dict[str, float]:
-    """Return the seconds of CPU of two things that are to be quick: the type check of 1,000 steps, and a process that does `import dgs.flow`."""
+    """Return the CPU seconds of the type check of 1,000 steps, and of a process that does `import dgs.flow`."""
     from dgs.flow.definition import Flow
 
     def build(numbers: Any) -> Any:

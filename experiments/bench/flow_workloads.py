@@ -1,7 +1,7 @@
-"""Workloads of flows, each with what somebody would write without them: NumPy, Arrow, a `Counter`, a program by hand.
+"""Workloads of flows, each with its counterpart without flows: NumPy, Arrow, a `Counter`, or a program by hand.
 
-Data are made before any timing, the same for both sides. Flows run on the local runtime with one worker. Times are seconds of CPU of
-this process, the start of a run included: other load on the machine does not count.
+Data are made before any timing, and are the same for both sides. Flows run on the local runtime with one worker. Times are seconds of CPU of
+this process, with the start of a run. Other load on the machine does not count.
 
 >>> [one.engine for one in known_keys(0.001)]
 ['few keys', 'many keys']
@@ -43,7 +43,7 @@ Streams = Mapping[str, Iterable[EventBatch]]
 
 
 def running(app: str, engine: str, program: dgs.Program, streams: Streams, expected: Expected) -> Contestant:
-    """Return the contestant that runs a program on the local runtime with one worker, as it is: flows are not compiled to machine code."""
+    """Return the contestant that runs a program on the local runtime with one worker. Flows are not compiled to machine code."""
     given = overrides(
         runtime={"kind": "local", "compile": "off"},
         optimizer={"name": "sequential"},
@@ -65,7 +65,7 @@ def running(app: str, engine: str, program: dgs.Program, streams: Streams, expec
 
 
 def by_hand(app: str, engine: str, compute: Callable[[], Any], events: int, expected: Expected) -> Contestant:
-    """Return the contestant that calls a function."""
+    """Return a contestant that calls a function."""
 
     def run() -> Measured:
         started = time.process_time()
@@ -89,7 +89,7 @@ def batches(made: Flow, elements: Mapping[str, tuple[Any, Any]], ticks: Iterable
 def against(
     app: str, engine: str, made: Flow, elements: Mapping[str, tuple[Any, Any]], compute: Callable[[], Any]
 ) -> list[Contestant]:
-    """Return a function by hand, and the flow with the same outputs."""
+    """Return the contestants of a function by hand, and of the flow with the same outputs."""
     events, expected = sum(len(ts) for ts, _ in elements.values()), Expected.of([compute()])
     other = by_hand(app, engine, compute, events, expected)
     return [other, running(app, "flow", made.program(), batches(made, elements), expected)]
@@ -220,7 +220,7 @@ class Three(dgs.Program):
         return 0
 
     def update(self, state: int, event: dgs.Event, emit: Any) -> int:
-        """Emit what the functions make of an event."""
+        """Emit the results of the functions for an event."""
         value = _half((), event.payload)
         if _is_even((), value):
             emit(_more((), value))
@@ -229,7 +229,7 @@ class Three(dgs.Program):
 
 @flow()
 def three(numbers: int) -> Edge:
-    """Return what the three functions make of each number."""
+    """Return the results of the three functions for each number."""
     return numbers.map(_half).filter(_is_even).map(_more)
 
 
@@ -253,7 +253,7 @@ def words(lines: str) -> Edge:
 
 
 def _split(_: Any, lines: Any) -> tuple[Any, Any]:
-    """Return the words of lines, and the line of each."""
+    """Return the words of lines, and the line number of each."""
     found = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
     words, rows = found.flatten(), pc.list_parent_indices(found).to_numpy()
     is_word = pc.not_equal(words, "")  # an empty line has one word without letters
@@ -331,7 +331,7 @@ def totals(events: int) -> Edge:
 
 
 def known_keys(scale: float) -> list[Contestant]:
-    """Return ticks over 1,000 keys where these are all that is known, and where there are a million."""
+    """Return ticks over 1,000 keys where these are all known keys, and where there are a million."""
     found, blocks = [], max(2, int(100 * scale))
     for engine, known in (("few keys", 1_000), ("many keys", int(1_000_000 * scale))):
         program, made = totals.program(), totals
@@ -345,7 +345,7 @@ def known_keys(scale: float) -> list[Contestant]:
 
 
 def _ticking(engine: str, program: Any, streams: Streams, known: int, expected: Expected) -> Contestant:
-    """Return the contestant that counts only the time of ticks and of what comes after the first block."""
+    """Return a contestant that counts only the time of ticks and of the blocks after the first."""
     (items,) = streams["events"]
 
     def run() -> Measured:

@@ -1,8 +1,8 @@
 """The latency of synchronising outputs (target 4): an event window over live streams, on two Ray hosts.
 
-The job reads four value streams and a hundred barriers a second, at a pace. Times are nanoseconds since the start, so every row
-says when it is due: the latency of an output is the time at its sink minus the time of its barrier. The first run measures the
-maximum rate of the same job without a pace; then follow the latency at half that rate with the default `linger` of 5 ms, and with
+The job reads four value streams and a hundred barriers a second, at a pace. Times are nanoseconds since the start, so every row says when
+it is due. The latency of an output is the time at its sink minus the time of its barrier. The first run measures the maximum rate of the
+same job without a pace. The other runs measure the latency at half that rate with the default `linger` of 5 ms, and with
 `linger: 0` at 100,000 events per second.
 
 >>> part = next(values(events=3, step=10))

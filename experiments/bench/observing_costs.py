@@ -1,16 +1,16 @@
-"""The cost of observing, measured in two ways, on the local runtime with four leaves. All in CPU time, which a busy machine disturbs least.
+"""The cost of observing, measured in two ways, on the local runtime with four leaves. All times are CPU time, which other load disturbs least.
 
     python -m experiments.bench.observing_costs [PAIRS] [EVENTS OF A STREAM] [APPLICATION...]
 
 A line for each application and mode:
 
-- the share of a run's CPU time that is spent in making, gathering and writing figures, added up call by call inside the run, and the
-  milliseconds of a run's first and last figures, which every run pays once. All is measured in the same moments, so this is precise to
-  a hundredth of a percent; it does not see what observing does to caches.
-- the cost by pairs of runs with and without figures, alternating which comes first: the median with its 95 % confidence interval, which
-  assumes nothing about the noise. It has the first and last figures in it, of runs of a second.
+- the share of a run's CPU time that making, gathering and writing figures takes, added up call by call inside the run, and the
+  milliseconds of a run's first and last figures, which every run pays once. All is measured in one run, so this is precise to a hundredth
+  of a percent. It does not include the effect on caches.
+- the cost by pairs of runs with and without figures, whose order alternates: the median with its 95 % confidence interval, which assumes
+  nothing about the noise. It includes the first and last figures, of runs of a second.
 
-Figures are taken ten times a second, and what this costs is divided by ten. It should be at most 1 %. The first pair is not counted.
+Figures are taken ten times a second, and their cost is divided by ten. It should be at most 1 %. The first pair is not counted.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from experiments.bench.applications import application, available
 
 PAIRS, EVENTS, LEAVES = 21, 50_000, 4
 TIMES_AS_MANY = 10
-"""Vectorised runs take so many times as many events."""
+"""How many times as many events vectorised runs take."""
 
 TIMES_AS_OFTEN = 10
 OFTEN, ENDS = (ObserveConfig.model_validate({"every": every}) for every in ("100ms", "1h"))
-"""Figures that are taken so many times as often as by default, and only the first and last ones."""
+"""The settings for ten times as many figures as by default, and for only the first and last ones."""
 
 MEASURED: tuple[tuple[type, str], ...] = (
     (Engine, "figures_if_due"),
@@ -52,11 +52,11 @@ MEASURED: tuple[tuple[type, str], ...] = (
     (RunObserver, "show_if_due"),
     (FiguresFile, "add"),
 )
-"""Where a run spends time on figures."""
+"""The functions in which a run spends time on figures."""
 
 
 class Ledger:
-    """Adds up the CPU time of calls, of those inside others only once."""
+    """Adds up the CPU time of calls; nested calls count once."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -105,7 +105,7 @@ def inside(job: Job, directory: Path, observe: ObserveConfig) -> tuple[float, fl
 
 
 def costs_of_pairs(job: Job, directory: Path, pairs: int) -> list[float]:
-    """Return what figures add to the CPU time of a run, as a share of it, by pairs of runs."""
+    """Return by what share figures increase the CPU time of a run, by pairs of runs."""
     found = []
     for pair in range(pairs + 1):
         order = (OFTEN, None) if pair % 2 else (None, OFTEN)

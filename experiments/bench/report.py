@@ -113,7 +113,7 @@ def _ratio(value: float | None) -> str:
 
 
 def console() -> Any:
-    """Return the console for tables, wide enough if the output is no terminal."""
+    """Return the console for tables. It is wide enough for them where the output is no terminal."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=160)

@@ -1,6 +1,6 @@
 """The expected outputs: those of the sequential program, by its definition, as a fingerprint.
 
-Events are merged and folded one span of time after the other, so that ten million of them fit into memory.
+Events are merged and folded one span of time after the other, so ten million events fit into memory.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def joined(directory: Path, views: int) -> list[int]:
 
 
 def measure(directory: Path, engine: str, repeat: int) -> dict[str, Any]:
-    """Run the plan of a directory in this process; return the best seconds, the driver's peak memory and what came out."""
+    """Run the plan of a directory in this process; return the best seconds, the driver's peak memory and the result."""
     if engine.startswith(PLAIN):
         return _plain(directory, engine.split()[1], repeat)
     spark = None if engine == LOCAL else SparkConfig(master=engine)
@@ -138,7 +138,7 @@ def measure(directory: Path, engine: str, repeat: int) -> dict[str, Any]:
     prepared = prepare(from_file(directory / "plan.yaml", {"runtime.kind": Given(kind, "the bench")}))
     best = float("inf")
     with nullcontext() if spark is None else session(spark, directory / "spark"):
-        for run in range(repeat + 1):  # the first one starts what is to be started
+        for run in range(repeat + 1):  # the first run starts the session and its processes
             job = Launch(prepared, RunDirectory(directory / f"run-{engine}-{run}")).job
             if spark is not None:
                 job = replace(job, spark=spark)
@@ -175,12 +175,12 @@ def _peak_mib() -> int:
 
 
 def show(directory: str, engine: str, repeat: int) -> None:
-    """Print what is measured as JSON."""
+    """Print the measurement as JSON."""
     print(json.dumps(measure(Path(directory), engine, repeat)))
 
 
 def _of(table: pa.Table) -> dict[str, int]:
-    """Return the number of outputs, and the sum of what they are about."""
+    """Return the number of outputs, and the sum of their values."""
     name = "visitor" if "visitor" in table.column_names else table.column_names[-1]
     return {"outputs": table.num_rows, "sum": int(np.nansum(table.column(name).to_numpy()))}
 

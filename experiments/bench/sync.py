@@ -1,9 +1,9 @@
 """The cost of synchronising by values per barrier, leaves below a root, and heartbeats (Figure 10 of the paper), target 3.
 
-- `window-N`: four streams with N values each per barrier, on four leaves, beside a NumPy loop over the windows
-  (`numpy`) and one `reduceat` over all windows (`numpy-reduceat`).
-- `joins-window`, `joins-fraud`: L streams on L leaves with ten events each between two synchronisations, so that almost all
-  work is synchronising. Windows accumulate, and many are in flight; a rule of fraud detection waits for the one before.
+- `window-N`: four streams with N values each per barrier, on four leaves, beside a NumPy loop over the windows (`numpy`) and one
+  `reduceat` over all windows (`numpy-reduceat`).
+- `joins-window`, `joins-fraud`: L streams on L leaves with ten events each between two synchronisations, so almost all work is
+  synchronising. Windows accumulate, and many are in flight. A rule of fraud detection waits for the previous rule.
 - `beats-N`: the event window with N heartbeats of the barrier stream per barrier.
 
 >>> app = windows(values=100, events=1_000)
@@ -43,13 +43,13 @@ FEW = 10
 """Events per leaf between two synchronisations in `joins-window` and `joins-fraud`."""
 SECONDS = 100.0
 QUICK_SECONDS = 20.0
-"""Seconds after which no more is measured."""
+"""Seconds after which the sweeps end."""
 
 
 def samples(shapes: Shapes, repetitions: int, *, quick: bool) -> Iterator[Sample]:
     """Yield the samples of all sweeps, repetitions interleaved within each.
 
-    Every point is measured once, then again, quick ones more often, until the time is up; the sweeps share it evenly. Points
+    Every point is measured once, and then again until the time is up, quick points more often. The sweeps share the time evenly. Points
     that are not reached are printed. On Ray only the largest number of hosts is measured.
     """
     shapes = replace(shapes, hosts=(max(shapes.hosts),))
@@ -153,7 +153,7 @@ def _counting(contestant: Contestant, synchronisations: int) -> Any:
 
 
 def verdicts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the verdicts on target 3, as far as medians were measured."""
+    """Yield the verdicts on target 3 for the medians that were measured."""
     of = {(row["app"], row["engine"], row["mode"], row["leaves"], row["hosts"]): row for row in rows}
     yield from _pace(of)
     for name in ("joins-window", "joins-fraud"):

@@ -53,7 +53,7 @@ class Ratios:
         self._eps = {(row["app"], row["engine"]): row["eps"] for row in rows}
 
     def to(self, baseline: str, row: Row) -> float | None:
-        """Return the speed of a row as a multiple of a baseline's on the same application, None if the baseline was not run."""
+        """Return the speed of a row as a multiple of a baseline's on the same application, None if the baseline did not run."""
         of = self._eps.get((row["app"], baseline))
         return row["eps"] / of if of else None
 

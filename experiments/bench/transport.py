@@ -1,4 +1,4 @@
-"""The cost of frames between two hosts: round-trip times and bytes per second, over each kind of channel.
+"""The cost of frames between two hosts: round-trip times and bytes per second over each kind of channel.
 
     python experiments/bench/transport.py [--json] [--count 2000]
 
@@ -153,7 +153,7 @@ def measure(ray: Any, transport: str, count: int) -> dict[str, float]:
 
 
 def _with_groups(ray: Any) -> type[Echo]:
-    """Return the actor's class, in which frames arrive in a thread of their own."""
+    """Return the class of actors. Frames arrive in a separate thread of the actor."""
 
     class Actor(Echo):
         deliver = ray.method(concurrency_group="frames")(Echo.deliver)

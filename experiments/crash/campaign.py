@@ -1,8 +1,9 @@
-"""`python -m experiments.crash.campaign`: attack runs until a time is over, and judge each by the sequential program at its end.
+"""`python -m experiments.crash.campaign`: attack runs until the time is over, and compare the outputs of each with those of the sequential program.
 
 An attack kills a host, the driver, or all processes of a run, also in the middle of a commit, or while the run stops or moves to another
-plan; or it sends a signal to stop. A run whose driver has ended goes on under another plan, runtime or dealing. Every run adds a line to a
-file, so pieces of a campaign add up, and the table at the end is of all lines; `--seed` chooses the moments. `--minutes 0` makes the table.
+plan; or it sends a signal to stop. A run whose driver has ended resumes under another plan, runtime or dealing. Every run adds a line to a
+file, so a campaign can have several parts; the table at the end has all lines. `--seed` chooses the moments. `--minutes 0` only makes the
+table.
 """
 
 from __future__ import annotations
@@ -87,9 +88,8 @@ def main(
     file: Annotated[Path, typer.Option("--json", help="Gets a line for each run.")] = Path("campaign.jsonl"),
 ) -> None:
     """Attack run after run; exit with 1 if one of them was wrong."""
-    for name in (
-        STOPS
-    ):  # under `nohup`, or in the background of a script, some are ignored, and runs would inherit that
+    # under `nohup` or in the background of a script some signals are ignored, and runs would inherit that
+    for name in STOPS:
         signal.signal(signal.Signals[name], signal.SIG_DFL)
     deadline = time.monotonic() + 60 * minutes
     while time.monotonic() < deadline:
@@ -97,7 +97,7 @@ def main(
         found = judged(place, seed, attacks=attacks, events=events)
         with file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(vars(found)) + "\n")
-        if not _is_wrong(found):  # else its directory is kept, for inspection
+        if not _is_wrong(found):  # a wrong run's directory is kept for inspection
             shutil.rmtree(place)
         seed += 1
     runs = [Judged(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]

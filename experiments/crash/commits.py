@@ -1,4 +1,4 @@
-"""Distances between commits at `every: 500ms`, and the time of a stop: where synchronisations take 60 ms each, and where they are rare."""
+"""Time between commits at `every: 500ms`, and time of a stop: with synchronisations of 60 ms each, and with rare ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of checkpoints: runs with and without them, alternating, and the time that the driver spends in commits."""
+"""The cost of checkpoints: runs with and without them, alternating, and the time of the driver in commits."""
 
 from __future__ import annotations
 

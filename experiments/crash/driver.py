@@ -1,6 +1,6 @@
 """`python -m experiments.crash.driver PLAN DIRECTORY`: run a plan file and log its notices with their times.
 
-Every line of `story.jsonl` in the directory is a notice to the caller with its time; the last line holds the figures of the run.
+Every line of `story.jsonl` in the directory is a notice to the caller with its time. The last line has the figures of the run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kills of hosts of a run at random moments, with recovery times from the record of its checkpoints.
 
-A kill is *noticed* when the caller gets a notice. The run has *recovered* at the first commit of a generation that began after the
-kill; if it was killed again before, there is no such time.
+A kill is *noticed* when the caller gets a notice. The run has *recovered* at the first commit of a generation that began after the kill. If
+the next kill comes earlier, there is no such time.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Victim(Watched):
         return self.process.poll() is None
 
     def watch(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Look at the record for some seconds, or until `until()` holds or the driver has ended."""
+        """Watch the record for some seconds, at most until `until()` holds or the driver has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.is_running and not until():
             self.look()
@@ -117,7 +117,7 @@ class Victim(Watched):
 def kill_hosts(
     victim: Victim, kills: int, dice: random.Random, *, longest: float, waits: bool = False
 ) -> Outcome:
-    """Kill random hosts until `kills` are dead or the run ends. `waits`: each kill waits for recovery from the one before."""
+    """Kill random hosts, `kills` in all, or until the run ends. `waits`: each kill waits for the recovery from the previous one."""
     outcome = Outcome()
     while len(outcome.kills) < kills and victim.is_running:
         if waits and outcome.kills:
@@ -135,7 +135,7 @@ def kill_hosts(
 
 
 def finish(victim: Victim, outcome: Outcome) -> Outcome:
-    """Wait for the end of a run, and add to each kill the times until it was noticed and the run had recovered."""
+    """Wait for the end of a run, and add to each kill the times until the notice and until the recovery."""
     victim.watch(LONGEST_RUN)
     if victim.process.poll() != 0:
         victim.process.kill()

@@ -1,4 +1,4 @@
-"""A run by the command line that is attacked: over all its drivers, each of which goes on under another plan, runtime or dealing."""
+"""A run by the command line that is attacked, with all its drivers: each resume is under another plan, runtime or dealing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ATTACKS = {
     "replan, host": 4,
     "replan, driver": 1,
 }
-"""The attacks, by weight. Before a comma: what the run is at. After it, or alone: what is killed (`all`: the group of processes)."""
+"""The attacks and their weights. Before a comma: what the run is doing. After it, or alone: what is killed (`all`: the group of processes)."""
 
 EVERY = 0.2
 """Seconds between checkpoints."""
@@ -64,15 +64,15 @@ LONGEST_STOP = 60.0
 LONGEST_REPLAN = 90.0
 LONGEST_END = 300.0
 BUSY = 6
-"""The exit code of a resume that finds hosts of the last driver at work; it is tried again."""
+"""The exit code of a resume while hosts of the last driver still work; it is tried again."""
 
 
 @dataclass
 class Judged:
-    """One run. `attacks`, `ways`: attacks and resumes, by name. `wrong`: what was wrong beside the outputs. Times are in seconds.
+    """One run. `attacks`, `ways`: attacks and resumes, by name. `wrong`: problems other than wrong outputs. Times are in seconds.
 
     `leaked`: files with the value of a secret. `apart`: between two commits of a generation. `recovered`: from the kill of a host to the
-    next commit, of kills before which the run had recovered.
+    next commit, unless the previous recovery had not ended.
     """
 
     seed: int
@@ -139,7 +139,7 @@ class Prey(Watched):
             self._judged.repeated += (made - wanted).total()
 
     def goes_on(self) -> bool:
-        """Return whether the run is going on: under another plan, runtime or dealing if its driver has ended before the run."""
+        """Return whether the run goes on. If its driver has ended before the run, resume it under another plan, runtime or dealing."""
         if self.is_running:
             return True
         code = self.process.returncode
@@ -159,7 +159,7 @@ class Prey(Watched):
         return True
 
     def wait_for_a_moment(self, kind: str) -> None:
-        """Wait for a change of the record or two, or before a signal perhaps for none, and then no time or some."""
+        """Wait for one or two changes of the record (before a signal perhaps for none), and then for a random time."""
         self._wait(self._takes_signals)
         for _ in range(self._dice.choice([0, 1, 2] if kind in STOPS else [1, 2])):
             before = len(self.commits)
@@ -199,7 +199,7 @@ class Prey(Watched):
                 self._ended()
 
     def _wait_for_a_commit(self, whom: str) -> None:
-        """Wait until hosts are asked for a checkpoint, or until the driver writes one, by the names of its files."""
+        """Wait until the driver requests a checkpoint of the hosts, or writes one, by the names of its files."""
         if whom == "host":
             before = len(self.commits)
             self._wait(lambda: len(self.commits) > before)
@@ -234,7 +234,7 @@ class Prey(Watched):
         self._judged.attacks[f"{moment}, {died}".removeprefix(", ")] += 1
         self._kills.append(Kill(died, time.time(), self.generation))
         if died == "host":
-            with suppress(ProcessLookupError):  # it has ended by itself
+            with suppress(ProcessLookupError):  # it has already ended
                 os.kill(self._dice.choice(hosts), signal.SIGKILL)
             return
         if died == "all":
@@ -257,7 +257,7 @@ class Prey(Watched):
             self._judged.wrong.append(f"{name}: no command to go on with")
 
     def _ended(self) -> bool:
-        """Return whether the driver ends for a request in time; kill it if not."""
+        """Return whether the driver ends in time after a request; kill it if not."""
         try:
             self.process.wait(LONGEST_STOP)
         except subprocess.TimeoutExpired:
@@ -281,7 +281,7 @@ class Prey(Watched):
         self._note_times()
 
     def _note_times(self) -> None:
-        """Note how far commits were apart, and how soon after a kill the next one came. The first record of a generation is its begin."""
+        """Note the times between commits, and from a kill to the next commit. The first record of a generation is its begin."""
         begins = {generation: at for at, generation, _ in reversed(self.commits)}
         for (earlier, first, _), (later, second, _) in pairwise(self.commits):
             if first == second and earlier > begins[first]:

@@ -24,7 +24,7 @@ def _family(root: int) -> list[psutil.Process]:
 
 
 def hosts_of(driver: int, count: int) -> list[int]:
-    """Return the processes of a driver's working hosts: those that have computed longest, because one in reserve is idle."""
+    """Return the processes of a driver's working hosts: those with the most CPU time, because a spare host is idle."""
     hosts = [process for process in _family(driver) if HOST in _command(process)]
     return [process.pid for process in sorted(hosts, key=_computed, reverse=True)[:count]]
 

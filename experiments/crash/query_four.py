@@ -1,7 +1,7 @@
-"""`python -m experiments.crash.query_four`: whatever happens to Query IV of Yahoo, its 980 rows are in a table of SQLite, each once.
+"""`python -m experiments.crash.query_four`: checks that Query IV of Yahoo writes its 980 rows into a SQLite table, each once, under kills and moves.
 
-Hosts on Ray are killed at random moments; a run moves to another plan in flight, stops, and goes on under a third one with another
-number of hosts; Spark runs it as one batch. The exit code is 1 if a row is missing or comes twice.
+Hosts on Ray are killed at random moments. Another run moves to another plan, stops, and resumes under a third plan with another number of
+hosts. Spark runs the query as one batch. The exit code is 1 if a row is missing or comes twice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def campaigns(events):
     return counts.each(lambda campaign, n, at: [at, campaign, n])
 """
 PAUSE = 0.004
-"""Seconds that each of the 3,000 events takes, so that there is something to kill."""
+"""Seconds that each of the 3,000 events takes, so the run is long enough for kills."""
 
 PER_RUN = 5
 """Kills of hosts in one run."""
@@ -53,7 +53,7 @@ LONGEST_COMMAND = 300
 
 
 def plan(directory: Path, runtime: str, *, pause: float = PAUSE) -> Path:
-    """Write the plan of a slow run, with commits all the time and a table of SQLite, of which every row is there at once."""
+    """Write the plan of a slow run with frequent commits, whose rows go to a SQLite table."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "slow.py").write_text(SLOW.format(pause=pause))
     source = {"csv": {"path": str(CASES / "yahoo_events.csv")}}
@@ -118,7 +118,7 @@ def moved(directory: Path, runtime: str) -> int:
 
 
 def on_spark(directory: Path) -> None:
-    """Run as one batch on Spark. There is nothing to kill, so events take no time."""
+    """Run as one batch on Spark. Nothing is killed, so events take no time."""
     _dgs("run", str(plan(directory, "spark", pause=0)), "--run-dir", str(directory / "run"))
 
 
@@ -156,7 +156,7 @@ def main(
     ] = True,
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Run on Spark, too.")] = True,
 ) -> None:
-    """Run Query IV in all these ways; exit with 1 if one of them has other rows than the case."""
+    """Run Query IV in all these ways; exit with 1 if the rows of any of them differ from the case."""
     place, wanted, done, is_wrong = Path(tempfile.mkdtemp(prefix="query-four-")), rows(), 0, False
 
     def compare(name: str, what: str) -> None:

@@ -1,7 +1,7 @@
-"""`python -m experiments.crash.second_node`: lose a second Ray node, which is a network namespace of this machine. Needs root.
+"""`python -m experiments.crash.second_node`: lose a second Ray node in a network namespace of this machine. Needs root.
 
-The node is killed, or cut off for some seconds, or for good. Told are the seconds to the next commit, and the outputs that are lost or
-repeated in the end. The plan has `fewer_hosts: go_on`, since each of the two nodes has one CPU.
+The node is killed, or cut off for some seconds, or for good. Prints the seconds to the next commit, and the outputs that are lost or
+repeated. The plan has `fewer_hosts: go_on`, since each of the two nodes has one CPU.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _nodes(place: Path) -> Iterator[None]:
 
 
 def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
-    """Run a job on both nodes; kill the second one (None), or cut it off for so many seconds."""
+    """Run a job on both nodes; kill the second one (`seconds` None), or cut it off for `seconds`."""
     plan = ledger(
         place / "input",
         events=events,

@@ -1,7 +1,6 @@
 """`python -m experiments.evaluation figure8`: one figure or table of the paper's evaluation, as JSON, a table and a drawing.
 
-What is measured on this machine and what is predicted for others is marked apart: `is_measured` in JSON and tables, full and dashed
-lines in drawings.
+Measurements on this machine and predictions for others are marked: `is_measured` in JSON and tables, full and dashed lines in drawings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The case studies of Appendix A: how they would scale, and what they would send over the network, by prediction.
+"""The case studies of Appendix A: their predicted scaling and network traffic.
 
-The first events of a job do not cost what later ones do: there is no model yet, or no past. So costs are measured here on states that
-have both.
+The first events of a job cost less than later ones, since there is no model and no past yet. So costs are measured here on states that have both.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def _of_outliers(program: Any, streams: Mapping[str, Any], window: int, costs: C
     query = dgs.Event(QUERY, "queries", 0, 0)
 
     def timed(name: str, function: Callable[[], Any]) -> Any:
-        began = time.process_time()  # other processes take nothing from it
+        began = time.process_time()  # CPU time: other processes do not count
         result = function()
         times[name] = time.process_time() - began
         return result

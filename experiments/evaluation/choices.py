@@ -1,8 +1,8 @@
-"""The default plan against others: whether any plan is faster than the one that a user gets without asking.
+"""The default plan against other plans: whether any plan is faster than the default.
 
-Every plan of a job is measured in turns with the others, here and on two hosts; equal plans are measured once. The fastest of some
-repetitions counts, since other processes of the machine only make runs slower. The seconds are those of the processor: in this process,
-and on two hosts of the busier one, with what inner workers on the other one do, since it waits for them.
+The plans of a job are measured in turns, here and on two hosts; equal plans are measured once. The fastest of some repetitions counts,
+since other load only makes runs slower. The seconds are CPU time: of this process, or of the busier of two hosts with the inner workers on
+the other host, since it waits for them.
 `gain`: over one worker; `of_loop`: the time of the default plan over that of a plain loop that reads the same streams, merges them and
 calls `update`; `load`: of the machine.
 """
@@ -40,19 +40,19 @@ DEFAULT, ONE, LOOP = "auto", "sequential", "loop"
 READING = dgs.kind("reading", key=int)
 RESET = dgs.kind("reset")
 DEAR_LOOP = 600
-"""Turns of a loop of Python that take over 5 us."""
+"""Iterations of a Python loop that take over 5 us."""
 
 HOPELESS = 4.0
-"""Plans that are predicted to be this many times slower than the default are not measured: they may take minutes."""
+"""Plans with a prediction this many times slower than the default are not measured: they may take minutes."""
 
 PATIENCE = 2.0
-"""Seconds of a run that is not repeated, since it is no rival."""
+"""Seconds after which a run is not repeated, since it cannot be the fastest."""
 
 Data = tuple[dgs.Program, Mapping[str, Sequence[dgs.EventBatch]]]
 
 
 class DearReadings(KeyedState):
-    """Independent keys, each reading of which takes over 5 us."""
+    """Readings of independent keys; each takes over 5 us."""
 
     changes = (READING,)
 
@@ -64,7 +64,7 @@ class DearReadings(KeyedState):
 
 
 class ResetReadings(DearReadings):
-    """The same, and a rare event of a kind of its own that emits all entries and resets them."""
+    """The same, with rare events of another kind that emit all entries and reset them."""
 
     kinds = (READING, RESET)
     depends = dgs.Dependence(
@@ -107,7 +107,7 @@ def _application(name: str, *, is_vectorised: bool) -> Callable[[Trials], Data]:
 
 
 def _readings(program: dgs.Program, *, resets: int) -> Callable[[Trials], Data]:
-    """Return a job of four streams, each with two keys of its own, and of so many resets among them."""
+    """Return a job of four streams, each with two keys of its own, and of `resets` resets among them."""
 
     def data(trials: Trials) -> Data:
         ts, streams = np.arange(trials.dear), {}
@@ -215,7 +215,7 @@ def _measured(
 
 
 def contestant(prepared: Prepared, name: str, place: str, expects: Expected) -> Contestant:
-    """Return the contestant for a plan. Outputs are compared first, and timed runs only count them."""
+    """Return the contestant for a plan. A first run compares the outputs; timed runs only count them."""
     hosts = 2 if place == "ray" else 1
     made = runtime(
         prepared, name, engine=place, hosts=hosts, mode="vectorised", expects=expects, collects=False
@@ -227,9 +227,9 @@ def contestant(prepared: Prepared, name: str, place: str, expects: Expected) -> 
 
 
 def _by_hosts(done: Measured, plan: Plan) -> Measured:
-    """Return what was measured on several hosts, with the seconds of their processors on the longest path.
+    """Return a measurement on several hosts, with the CPU seconds on the longest path.
 
-    What inner workers do, the hosts of their leaves wait for, unless nothing has to wait for a fork.
+    Hosts of leaves wait for inner workers, unless nothing has to wait for a fork.
     """
     hosts, busy = done.figures["cpu_seconds"], done.figures["busy_seconds"]
     total = {host: sum(seconds for at, seconds in busy.values() if at == host) for host in hosts}
@@ -244,7 +244,7 @@ def _by_hosts(done: Measured, plan: Plan) -> Measured:
 
 
 def _by_processor(job: Job) -> Measured:
-    """Run a job. The seconds are those of the processor, without the share of the start."""
+    """Run a job. The seconds are CPU time, without the start."""
     wall, work = time.perf_counter(), time.process_time()
     done = run_job(job).figures
     share = (time.process_time() - work) / (time.perf_counter() - wall)
@@ -252,7 +252,7 @@ def _by_processor(job: Job) -> Measured:
 
 
 def _loop(prepared: Prepared) -> Measured:
-    """Run the plain loop by the seconds of the processor."""
+    """Run the plain loop, measured in CPU time."""
     work = time.process_time()
     done = sequential_loop(prepared)
     return replace(

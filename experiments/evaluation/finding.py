@@ -1,4 +1,4 @@
-"""A finding: the rows of one figure or table of the evaluation, and what they say. It is written as JSON, as a table and as SVG.
+"""A finding: the rows of one figure or table of the evaluation, with notes. It is written as JSON, as a table and as SVG.
 
 >>> found = Finding("table9", "An example", ["hosts", "eps"], [{"hosts": 1, "eps": 2e6, "is_measured": True}], ["It is made up."])
 >>> print(found.as_table())

@@ -1,7 +1,7 @@
 """The latency of synchronising outputs over workers, synchronisation rate and heartbeat rate (Figure 10).
 
-As in the paper every worker reads 10,000 values a second, and a barrier closes the window of all: 1, 10 or 100 times a second, which
-is every 10,000, 1,000 or 100 values.
+As in the paper every worker reads 10,000 values a second, and a barrier closes the window of all of them 1, 10 or 100 times a second: every
+10,000, 1,000 or 100 values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PERCENTILES = (10, 50, 90)
 class Sweep:
     """The points of a sweep. `workers`, `barriers` (a second), `heartbeats`: the values of each axis; `engine`: the runtime.
 
-    `seconds`: the length of the run of a point, at least that of two barriers after the start.
+    `seconds`: the length of the run of a point, at least until two barriers after the start.
     """
 
     workers: Sequence[int] = (2, 5, 10, 20, 30)

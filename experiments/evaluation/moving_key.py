@@ -1,7 +1,8 @@
-"""A job whose hot key moves half-way: `replan: auto` beside the plans that are made for each half alone.
+"""A job whose hot key changes half-way: `replan: auto` beside the plans for each half alone.
 
-An `update` waits, as one that asks a service does, so two hosts gain the same however busy the machine is. While the first key is
-hot, it has a host of its own and the others share one. When another key becomes hot, that plan leaves one host with almost all events.
+An `update` waits, as if it called a service, so the gain of two hosts does not depend on the load of the machine. While the first key is
+hot, it has a host of its own and the others share the second host. When another key becomes hot, that plan leaves one host with almost all
+events.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from experiments.evaluation.scaling import hosts_of_ray
 QUESTION = dgs.kind("question", key=int)
 KEYS = 5
 HOT = 4
-"""Events of the hot key for each event of another one."""
+"""Events of the hot key for each event of another key."""
 WAIT = 1e-3
 """Seconds that an update waits."""
 
@@ -49,7 +50,7 @@ class Asking(KeyedState):
 
 @dataclass(frozen=True)
 class Extent:
-    """`ticks`: of one half; at each the hot key has `HOT` events and the others one. `after`: seconds for which a gain must last."""
+    """`ticks`: of one half; at each tick the hot key has `HOT` events and every other key one. `after`: seconds for which a gain must last."""
 
     ticks: int = 4_000
     after: float = 0.5
@@ -62,7 +63,7 @@ Streams = Mapping[str, Sequence[dgs.EventBatch]]
 
 
 def moving(extent: Extent) -> Finding:
-    """Measure each half under its own plan, and both with `replan: auto` and without."""
+    """Measure each half under its own plan, and both together with and without `replan: auto`."""
     halves = [part(hot, start, extent.ticks) for hot, start in ((0, 0), (1, extent.ticks))]
     both = {name: [*halves[0][name], *halves[1][name]] for name in halves[0]}
     with hosts_of_ray(2 if extent.place == "ray" else 0):
@@ -90,7 +91,7 @@ def moving(extent: Extent) -> Finding:
 
 
 def part(hot: int, start: int, ticks: int) -> Streams:
-    """Return a stream for each key, of which one is hot."""
+    """Return a stream for each key. One key is hot."""
     streams = {}
     for key in range(KEYS):
         ts = np.repeat(np.arange(start, start + ticks), HOT if key == hot else 1)
@@ -102,7 +103,7 @@ def part(hot: int, start: int, ticks: int) -> Streams:
 
 
 def _run(streams: Streams, extent: Extent, *, plan: Any = None, replan: str = "off") -> dgs.Run[Any, Any]:
-    """Run a job to its end. Sources are read in small parts, since the rates of a run are those of its reading."""
+    """Run a job to its end. Sources are read in small parts, since the rates of a run are its reading rates."""
     settings = {
         "replan": {"mode": replan, "after": f"{round(1000 * extent.after)}ms"},
         "runtime.batch_rows": 20,

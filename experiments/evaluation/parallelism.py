@@ -1,7 +1,7 @@
 """Parallelism by keys alone (Figure 4), and with synchronisation: by hand in other engines, by a plan here (Figure 6).
 
 Other engines parallelise over keys, and windows over any events. Here that is a plan with a leaf per key, or one worker for fraud
-detection, whose rules change the state of all; the planner's own plan is what Flink needs semaphores for.
+detection, whose rules change the state of all keys. For the planner's own plan Flink needs semaphores.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ NOT_WINDOWS = ("page-view", "fraud")
 
 
 def figure4(size: Size) -> Finding:
-    """Return what automatic parallelism reaches: predicted for plans by keys, recorded and published for other engines."""
+    """Return the throughput of automatic parallelism: predicted for plans by keys, recorded and published for other engines."""
     rows = [*_recorded(manual=False), *_published(manual=False), *_predicted(APPS, [BY_KEYS], size)]
     return _finding("figure4", "Automatic parallelism (Figure 4)", rows, _notes4(rows))
 
 
 def figure6(size: Size) -> Finding:
-    """Return what synchronisation reaches where keys do not suffice: by hand in other engines, by a plan here."""
+    """Return the throughput with synchronisation where keys do not suffice: by hand in other engines, by a plan here."""
     rows = [*_recorded(manual=True), *_published(manual=True)]
     rows += _predicted(NOT_WINDOWS, [BY_KEYS, BY_PLAN], size)
     return _finding("figure6", "Synchronisation by hand and by plan (Figure 6)", rows, _notes6(rows))

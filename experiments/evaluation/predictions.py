@@ -1,6 +1,6 @@
 """Predictions beside measurements: the throughput of many plans, by the model and in a run.
 
-The seconds are those of the processor, so other processes of the machine spoil nothing; on two hosts those of the longest path of work.
+The seconds are CPU time, so other load does not count; on two hosts they are those of the longest path of work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLEAR = 1.5
 """Plans that differ by more than this factor must be ranked as they are measured."""
 
 PATIENCE = 20.0
-"""Seconds of a run that is not repeated."""
+"""Seconds after which a run is not repeated."""
 
 PLANS = {"local": ("greedy", "random 0", "random 1"), "ray": ("auto", "greedy", "greedy 8")}
 """The plans that are measured beside one worker."""
@@ -67,13 +67,13 @@ class Pair:
 
 
 FULL = Trials(scalar=2_000_000, vectorised=2_000_000, dear=60_000, randoms=2)
-"""As many events as Ray's shared memory has room for; beyond that it writes them to the disk, which is in no prediction."""
+"""As many events as fit into Ray's shared memory. Ray writes more events to the disk, which no prediction includes."""
 
 QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repetitions=1, randoms=2)
 
 
 def predictions(trials: Trials) -> Finding:
-    """Measure plans of each job, and predict the same."""
+    """Measure plans of each job, and predict their throughput."""
     pairs: list[Pair] = []
     with hosts_of_ray(2 if "ray" in trials.places else 0):
         for job in trials.jobs or MADE:

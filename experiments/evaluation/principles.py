@@ -1,7 +1,7 @@
 """The platform-independence principles that each implementation keeps, with its lines of code (Table 1).
 
-Those of the paper are marked as published. Ours are tried: a program keeps PIP1 if one leaf and four leaves give the same
-outputs, PIP2 if streams that are dealt otherwise do, and PIP3 if its module uses public names only.
+Those of the paper are marked as published. Ours are tried: a program keeps PIP1 if one leaf and four leaves give the same outputs, PIP2 if
+another dealing of the streams does, and PIP3 if its module uses public names only.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def keeps_parallelism(app: Application) -> bool:
 
 
 def keeps_partition(app: Application) -> bool:
-    """Whether the outputs stay the same if the events of the dense streams come by other streams: here by the next one."""
+    """Whether the outputs stay the same if each event of the dense streams comes by the next dense stream."""
     first, *dense = app.streams
     moved = {name: app.streams[dense[number - 1]] for number, name in enumerate(dense)}
     renamed = {

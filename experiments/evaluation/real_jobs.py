@@ -1,6 +1,6 @@
-"""Jobs over the recorded data: rates, skew of keys and payloads as they are, for plans to be compared on.
+"""Jobs over the recorded data: real rates, skew of keys and payloads, to compare plans on.
 
-The data are beside the checkout; without them there are no such jobs.
+The data are beside the checkout. Without them there are no such jobs.
 
 >>> [batch.ts.tolist() for batch in marks("ends", 0, CLOSE(), np.array([5, 61, 119]), every=60)]
 [[60, 120]]
@@ -111,7 +111,7 @@ def _ads() -> Job:
 
 
 def _quakes(least: float) -> Job:
-    """Return sums of magnitudes that the stronger earthquakes end: the data say where a window ends."""
+    """Return sums of magnitudes in windows that the stronger earthquakes end."""
     table = _table("usgs_quakes_2015_08/all_month.csv.gz")
     ts, strength = _seconds(table["time"]), np.rint(100 * table["mag"].to_numpy()).astype(np.int64)
     strong = strength >= 100 * least

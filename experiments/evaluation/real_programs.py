@@ -22,7 +22,7 @@ from dgs.vectorised import by_kind, by_tag, one_by_one
 Emit = Callable[[Any], None]
 
 WRITE, READ = dgs.kind("write", key=str), dgs.kind("read", key=str)
-"""A change of the entry of a key, and a use of it."""
+"""A change of the entry of a key, and a use of the entry."""
 ITEM, CLOSE = dgs.kind("item"), dgs.kind("close")
 """Something that is counted, and the end of a window."""
 
@@ -53,7 +53,7 @@ class Latest(KeyedState):
 
 
 class Running(KeyedState):
-    """Emits for every write the sum of its key so far: keys are independent, and each event has an output."""
+    """Emits for every write the sum of its key so far. Keys are independent, and each event has an output."""
 
     changes = (WRITE,)
 
@@ -80,7 +80,7 @@ class Counts(dgs.Program):
         return {}
 
     def update(self, state: dict[Any, int], event: dgs.Event, emit: Emit) -> dict[Any, int]:
-        """Count the parts of an item, or report and forget."""
+        """Count the parts of an item, or emit the counts and reset them."""
         if event.tag.kind == CLOSE:
             emit(sorted(state.items(), key=lambda one: (-one[1], one[0]))[:5])
             return {}

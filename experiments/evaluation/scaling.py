@@ -1,6 +1,6 @@
 """Throughput over nodes: measured on this machine, and predicted for others. A node is a host process with a core of its own.
 
-Everything that is predicted comes from `on_nodes`, which tries what the program costs and asks the planner's model.
+All predictions come from `on_nodes`, which measures the costs of the program and asks the planner's model.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ NODES_TRIED = (1, 2, 4, 8, 12, 16, 20)
 
 @dataclass(frozen=True)
 class Size:
-    """Dense streams of the job that is predicted, and the events of each.
+    """Dense streams of the predicted job, and the events of each.
 
-    `here`: the dense streams of the one that is measured, since this machine has no use for more leaves; `repetitions`: of that;
+    `here`: the dense streams of the measured job, since this machine has no use for more leaves; `repetitions`: its runs;
     `uses_ray`: measure host processes of Ray instead of this process.
     """
 
@@ -64,7 +64,7 @@ def scalar_job(app: Application, *, plan: Plan | None = None) -> Prepared:
 
 
 def job(program: dgs.Program, streams: Mapping[str, Any], *, plan: Plan | None = None) -> Prepared:
-    """Return a program with its data, to be planned for other machines, or under a plan."""
+    """Return a program with its data, under a plan, or without one to be planned for other machines."""
     given = overrides(runtime="ray", optimizer={"name": "sequential"}, plan=None, settings=None)
     return prepare(from_program(program, {**streams}, given), plan=plan)
 

@@ -5,7 +5,7 @@ transactions since the last rule, and the model becomes the sum of that aggregat
 model and add to the aggregate, and may run in parallel; a rule needs the whole aggregate and changes the model for all.
 
 In `FraudDetection` the aggregate does not depend on the model. In `CyclicFraudDetection` it does: only good transactions
-are added, so neither can be computed ahead of the other.
+are added, so neither can be computed before the other.
 
 >>> from dgs import Event
 >>> program, outputs = FraudDetection(), []

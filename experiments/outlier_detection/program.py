@@ -40,7 +40,7 @@ from dgs.vectorised import by_kind, one_by_one
 CONNECTION = dgs.kind("connection")
 QUERY = dgs.kind("query")
 LABEL = "label"
-"""The field that says what a connection really is. It is reported, and not used."""
+"""The field with the true class of a connection. It is reported, and not used."""
 ROWS_AT_ONCE = 256
 """Connections whose products are computed at once: about a megabyte for 34 features."""
 
@@ -99,7 +99,7 @@ class OutlierDetection(dgs.Program):
         return state
 
     def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:  # noqa: ARG002 - the contract
-        """Copy the model to both sides and leave all else on the left; on the right if queries are there."""
+        """Copy the model to both sides and leave the rest on the left, or on the right if that side has queries."""
         if QUERY in right:
             return (None, {}, (0, 0), []), state
         model = state[0]
@@ -136,7 +136,7 @@ class OutlierDetection(dgs.Program):
         return found
 
     def is_outlier(self, score: int, scores: Scores) -> bool:
-        """Whether a score is far above the mean score. Nothing is while there are no scores."""
+        """Whether a score is far above the mean score. Without scores nothing is."""
         total, count = scores
         return count > 0 and score * count > self.factor * total
 

@@ -1,4 +1,4 @@
-"""Input of `plan_spark.yaml`: the events of `workload.py` as Parquet files, such as a log collector writes.
+"""Input of `plan_spark.yaml`: the events of `workload.py` as Parquet files, like those of a log collector.
 
     python -m experiments.page_view_join.write_input
 

@@ -1,7 +1,7 @@
-"""`python -m experiments.queries.bench`: what queries cost to keep, beside what one would do without dgs, in one run.
+"""`python -m experiments.queries.bench`: the cost of keeping answers of queries, beside the same work without dgs, in one run.
 
-Each line has medians of the CPU time of five alternating repetitions, and the share of our time in the opponent's, or our time in ms.
-Without `--full` sizes are small and it takes a minute.
+Each line has medians of the CPU time of five alternating repetitions, and the ratio of our time to the opponent's, or our time in ms.
+Without `--full` sizes are small and the bench takes a minute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from experiments.queries.query_workloads import FULL, SMALL, WORKLOADS, Duel, Si
 
 @dataclass(frozen=True)
 class Result:
-    """A duel with its medians, in ms of CPU time, and the figure of its kind that is to be `most`."""
+    """A duel with its medians, in ms of CPU time, and the figure of its kind, which must be at most `most`."""
 
     name: str
     opponent: str
@@ -71,7 +71,7 @@ Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write
 
 
 def main(*, only: Only = None, full: Full = False, json: Json = None) -> None:
-    """Measure, print the table, and write the file. Missed targets are shown; they are no failure."""
+    """Measure, print the table, and write the file. Missed targets are shown, but are no failure."""
     found = list(results(only or list(WORKLOADS), FULL if full else SMALL))
     _print(found)
     if json is not None:

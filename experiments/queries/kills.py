@@ -1,9 +1,8 @@
-"""`python -m experiments.queries.kills`: kill hosts of `three_tables` on Ray, and go on under another plan after some of them.
+"""`python -m experiments.queries.kills`: kill hosts of `three_tables` on Ray, and resume under another plan after some kills.
 
-A run goes on by itself after the kill of a host. After `PER_PLAN` of them its driver is killed, too, and it is resumed under another plan.
-
-The answers, in JSON lines and in a SQLite table, are compared with those of a local run that nothing disturbs: the exit code is 1 if one
-is missing or there twice.
+A run recovers from the kill of a host by itself. After `PER_PLAN` kills its driver is killed, too, and the run is resumed under another
+plan. The answers, in JSON lines and in a SQLite table, are compared with those of an undisturbed local run. The exit code is 1 if one is
+missing or repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from experiments.crash.prey import ON_RAY, Judged, Prey
 PLAN = Path(__file__).parent / "three_tables" / "plan.yaml"
 ANSWERS_EVERY = 1_000
 PACE = 2_500
-"""Line items a second, so that a run lasts for some kills."""
+"""Line items a second, so a run is long enough for some kills."""
 
 PER_PLAN = 5
 """Kills of hosts under one plan."""
@@ -51,7 +50,7 @@ def expected(place: Path) -> Counter[str]:
 
 
 def flags(place: Path) -> list[str]:
-    """Return the options of a run that lasts for some kills, with its sinks in `place`."""
+    """Return the options of a run that is long enough for some kills, with its sinks in `place`."""
     paces = {"customer": PACE / 40, "orders": PACE / 4, "lineitem": PACE}
     settings = {f"streams.{name}.source.generator.pace": f"{pace}/s" for name, pace in paces.items()}
     settings |= {"sinks": f"[{{jsonl: {{path: {place}/out}}}}, {{sqlite: {{path: {place}/out.db}}}}]"}
@@ -97,7 +96,7 @@ def main(
     judged = killed(place, kills, seed)
     Console().print(table([judged]))
     if judged.lost or judged.repeated or judged.wrong:
-        raise typer.Exit(1)  # its directory is kept, for inspection
+        raise typer.Exit(1)  # a failed run's directory is kept for inspection
     shutil.rmtree(place)
 
 

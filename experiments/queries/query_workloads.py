@@ -53,7 +53,7 @@ Work = Callable[[], Any]
 class Duel:
     """A measurement: our work, and the opponent's if there is one, for each repetition.
 
-    `most`: the target, of a `kind`: our share of their time, our time in ms, or our time in ms beyond theirs.
+    `most`: the target, of a `kind`: the ratio of our time to theirs, our time in ms, or the difference in ms.
     """
 
     name: str
@@ -112,7 +112,7 @@ def numbers(rng: np.random.Generator, rows: int, **most: int) -> dict[str, Any]:
 
 
 def averages(sizes: Sizes) -> Iterator[Duel]:
-    """Group-by with averages: an increment against recomputing, and the ninth increment against the first."""
+    """Group-by with averages: an increment beside recomputing, and the ninth increment beside the first."""
     rng = np.random.default_rng(3)
     for rows in sorted({min(1_000_000, sizes.base), sizes.base}):
         base = numbers(rng, rows, k=KEYS, v=KEYS)
@@ -147,7 +147,7 @@ def _ninth(kept: Kept, stream: str, columns: dict[str, int]) -> dict[str, Any]:
 
 
 def many_to_many(sizes: Sizes) -> Iterator[Duel]:
-    """Join of two streams, each key many times on both sides."""
+    """Join of two streams, with each key many times on both sides."""
     rng, keys = np.random.default_rng(5), max(10, sizes.side // 200)
     left, right = numbers(rng, sizes.side, k=keys, g=10), numbers(rng, sizes.side, k=keys, v=1000)
     kept = Kept(
@@ -220,7 +220,7 @@ def states(sizes: Sizes) -> Iterator[Duel]:
 
 
 def answers(sizes: Sizes) -> Iterator[Duel]:
-    """Rows of an answer as outputs in a file of Parquet, beside the answer itself; and from the text to the program."""
+    """Rows of an answer as outputs in a Parquet file, beside the answer itself; and the time from the text to the program."""
     program = program_of(AVERAGES, t=Schema.of(k=INT, v=INT))
     state = program.fold(batch("t", {"k": np.arange(sizes.answer), "v": np.arange(sizes.answer)}))
     asked = EventBatch.of("answer", rank=0, tags=[Tag("answer")], ts=[0])

@@ -1,4 +1,4 @@
-"""The tables of the example queries: files read with the number of a row as its time, and three tables made by integer arithmetic."""
+"""The tables of the example queries: files, in which the number of a row is its time, and three tables made by integer arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dgs.api.queries.query_tables import TableFile
 
 CUSTOMERS, ORDERS, ITEMS = 1_500, 15_000, 60_000
 GONE_AFTER = 5_000
-"""Every tenth line item is deleted so much later, if that is before the end."""
+"""How much later every tenth line item is deleted, if that is before the end."""
 
 Columns = dict[str, Any]
 BATCH = 8_192
@@ -44,7 +44,7 @@ def customers() -> Iterator[Columns]:
 
 
 def orders() -> Iterator[Columns]:
-    """Yield the orders, one every 4. Some are of customers that are not there."""
+    """Yield the orders, one every 4. Some are of customers that do not exist."""
     number = np.arange(ORDERS)
     yield from _batches(
         {"ts": 4 * number, "orderkey": number, "custkey": mix(number, 3) % 1600, "day": mix(number, 4) % 2400}
@@ -52,7 +52,7 @@ def orders() -> Iterator[Columns]:
 
 
 def items() -> Iterator[Columns]:
-    """Yield the line items, with `w` 1, and deletions of some of them, with `w` -1. Some are of orders that are not there."""
+    """Yield the line items, with `w` 1, and deletions of some of them, with `w` -1. Some are of orders that do not exist."""
     number = np.arange(ITEMS)
     gone = number[(number % 10 == 3) & (number + GONE_AFTER < ITEMS)]  # noqa: PLR2004 - as GONE_AFTER says
     which = np.concatenate([number, gone])
@@ -69,12 +69,12 @@ def items() -> Iterator[Columns]:
 
 
 def answers(every: int = 20_000) -> Iterator[Columns]:
-    """Yield the times at which the query is answered: with the last row of so many."""
+    """Yield the times at which the query is answered: with each `every`-th row."""
     yield {"ts": np.arange(every - 1, ITEMS, every)}
 
 
 def mix(number: npt.NDArray[np.int64], salt: int) -> npt.NDArray[np.int64]:
-    """Return numbers below 2 ** 24 that look random: the same everywhere."""
+    """Return pseudo-random numbers below 2 ** 24, the same on every machine."""
     return ((number * 2654435761 + salt * 40503) % 2**32) >> 8
 
 

@@ -1,6 +1,6 @@
 """The smart homes as flows: loads of regions are interpolated, averaged by state at every hour, and predicted.
 
-An interpolated hour may be older than its block; with `hold` every region is filled up to the end of the block, so none is.
+An interpolated hour may be older than its block. With `hold` every region is filled up to the end of the block, so no hour is.
 """
 
 from __future__ import annotations

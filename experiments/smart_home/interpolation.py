@@ -66,7 +66,7 @@ class InterpolatedLoads(dgs.Program):
         return places, {}, past
 
     def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:  # noqa: ARG002 - the contract
-        """Give each side its places, and all else to the left; all to the right if blocks end there."""
+        """Give each side its places, and the rest to the left side; if blocks end on the right, give it everything."""
         places, points, past = state
         if BLOCK in right:
             return ({}, {}, {}), state
@@ -101,7 +101,7 @@ class InterpolatedLoads(dgs.Program):
             yield instant, group, average, self._predicted(instant, average, mean)
 
     def _predicted(self, instant: int, average: float, mean: float) -> float:
-        """Return the average itself in the first quarter of a day; later the mean, moved half way up to a higher average."""
+        """Return the average itself in the first quarter of a day, later the mean, or the middle of the two if the average is higher."""
         if instant % self.period < self.period / 4:
             return average
         return (mean + average) / 2 if average > mean else mean

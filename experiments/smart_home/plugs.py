@@ -57,7 +57,7 @@ def meters(*, house: int, data: str | None = None) -> Iterator[Columns]:
 def region(*, name: str, first: int = 0, data: str | None = None) -> Iterator[Columns]:
     """Yield the hourly loads of a region of the PJM data in megawatts, from `first` on: `ts` in hours since 1970, `load`.
 
-    The file has its days backwards, and an hour twice at the end of summer time; rows of one hour keep their order.
+    The file has its days in reverse order, and an hour twice at the end of summer time. Rows of one hour keep their order.
     """
     table = csv.read_csv(_path(f"pjm_hourly/{name}_hourly.csv.gz", data, name))
     hours = table["Datetime"].cast(pa.timestamp("s")).cast(pa.int64()).to_numpy() // 3600

@@ -4,8 +4,8 @@ Plugs report their load; a plug belongs to a household, and a household to a hou
 load of each plug, household and house in the slice after the next, which is the mean of two things: its load in the slice that
 ends, and its mean load at that time of day so far. The load of a household or a house is the sum of the mean loads of its plugs.
 
-Loads are integers, and workers only add them up per plug. So a slice leaves a sum and a number per plug at each
-worker, and that is all that is sent to join them.
+Loads are integers, and workers only add them up per plug. So each worker has only a sum and a number per plug for a slice, and sends only
+these for a join.
 
 >>> from dgs import Event
 >>> program, outputs = LoadPrediction(every=60), []
@@ -44,14 +44,14 @@ BITS = 20
 Recent = dict[int, tuple[int, int]]
 """The sum and the number of the loads of each plug in the current slice."""
 Place = tuple[int, int | None, int | None]
-"""House, household, plug: of a household without plug, of a house without either."""
+"""House, household, plug. A household has no plug, and a house neither."""
 Past = dict[tuple[Place, int], tuple[float, int]]
 """The sum and the number of the loads of earlier slices, by place and time of day. Only joined states have it."""
 State = tuple[Recent, Past]
 
 
 class Loads:
-    """The monoid of the loads of the current slice, beside what is known of earlier ones."""
+    """The monoid of the loads of the current slice, with the past of earlier slices."""
 
     def __init__(self) -> None:
         self._recent = MapOf(MEAN, key="plug", value="load")
@@ -88,7 +88,7 @@ class Loads:
 class LoadPrediction(Windows):
     """Emits at every end of a slice `{ts, house, household, plug, load}` for each place: the load predicted from `ts` on.
 
-    `every`: the length of a slice in seconds. `slots`: the length of what counts as one time of day, at least `every`.
+    `every`: the length of a slice in seconds. `slots`: the length of one time of day in seconds, at least `every`.
     """
 
     monoid = Loads()
@@ -106,7 +106,7 @@ class LoadPrediction(Windows):
         return {"plug": _code(event.tag.key, payload["household"], payload["plug"]), "load": payload["load"]}
 
     def column(self, batch: dgs.EventBatch) -> columns.Column:
-        """Return the same for a batch."""
+        """Return the numbers of the plugs of a batch, and their loads."""
         house = by_tag(batch, [tag.key or 0 for tag in batch.tags])
         household, plug = (
             np.asarray(columns.to_list(field_of(batch.payload, name))) for name in ("household", "plug")
@@ -114,7 +114,7 @@ class LoadPrediction(Windows):
         return {"plug": _code(house, household, plug), "load": field_of(batch.payload, "load")}
 
     def close(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
-        """Predict the slice after the next, and remember the one that ends."""
+        """Predict the slice after the next, and store the one that ends."""
         _, past = state
         now = self.time_of_day(event.ts - self.every)
         then = self.time_of_day(event.ts + self.every)

@@ -1,6 +1,6 @@
 """The stock market of the paper on PiCo (Algorithms 2 to 5): statistics of prices, warnings, and warnings beside tweets.
 
-Windows have ten prices of a ticker, and a new one begins with every fifth.
+Windows have ten prices of a ticker, and a new window begins with every fifth price.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dgs.pico import (
 Price = tuple[str, int]
 Rows = dict[str, Any]
 LARGE = 9500
-"""The least fluctuation that is worth a warning, in hundredths of a percent."""
+"""The least fluctuation that causes a warning, in hundredths of a percent."""
 
 
 def priced(row: Rows) -> Price:
@@ -49,7 +49,7 @@ def ten(partial: Partial = "drop") -> Window:
 
 
 def stats(partial: Partial = "emit") -> Pipeline:
-    """Return least, largest and mean price of each window: ["min", ticker, price] and so on. `partial`: of those cut short by the end."""
+    """Return least, largest and mean price of each window: ["min", ticker, price] and so on. `partial`: also of windows that the end cuts short."""
     low = w_p(reduce(lambda a, b: min(a, b, key=second)), by=first, over=ten(partial))
     high = w_p(reduce(lambda a, b: max(a, b, key=second)), by=first, over=ten(partial))
     total = fold_reduce(

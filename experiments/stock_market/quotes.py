@@ -1,4 +1,4 @@
-"""The sources of the stock market: counts of tweets that name a ticker, which stand for its prices, and quotes of a currency.
+"""The sources of the stock market: counts of tweets that name a ticker, used as its prices, and quotes of a currency.
 
 The files of the tickers are those of the Numenta Anomaly Benchmark. A price is the number of mentions in five minutes, plus one.
 """

@@ -39,7 +39,7 @@ def bag(lines: str) -> Edge:
 
 @flow(clock=every(1000))
 def stream(lines: str) -> Edge:
-    """Return the number of each word in every thousand lines, with the line behind them."""
+    """Return the number of each word in every thousand lines, with the number of the next line."""
     return words(lines).aggregate(COUNT).each(lambda word, number, at: [at, word, number])
 
 

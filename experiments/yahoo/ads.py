@@ -17,7 +17,7 @@ KINDS = MapOf(COUNT, key="event", value=None)
 
 @flow(clock=every("1s"))
 def enriched(events: Any) -> Edge:
-    """I: return every event with the campaign of its ad."""
+    """Query I: return every event with the campaign of its ad."""
     return events.lookup(ADS, key="ad", into="campaign").each(
         lambda _, e, at: [at, e["user"], e["page"], e["ad"], e["event"], e["campaign"]]
     )
@@ -25,7 +25,7 @@ def enriched(events: Any) -> Edge:
 
 @flow(clock=every("1s"))
 def per_ad(events: Any) -> Edge:
-    """II: return the number of events so far of every ad that had one in the last second."""
+    """Query II: return the number of events so far of every ad that had an event in the last second."""
     counts = events.key_by("ad").aggregate(COUNT, over="history", idle="skip")
     return counts.each(lambda ad, number, at: [at, ad, number])
 
@@ -51,7 +51,7 @@ class Summary(KeyedUnordered):
 
 @flow(clock=every("1s"))
 def per_city(events: Any) -> Edge:
-    """III: return for every second and city the events of its people so far."""
+    """Query III: return for every second and city the events of its people so far."""
     cities = events.lookup(HOMES, key="user", into="city").key_by("city")
     return cities.apply(Summary()).each(lambda _, row, __: row)
 
@@ -63,21 +63,21 @@ def views(events: Edge) -> Edge:
 
 @flow(clock=every("1s"))
 def campaigns(events: Any, *, idle: Any = "all") -> Edge:
-    """IV: return every second the views of the last ten seconds of each campaign."""
+    """Query IV: return every second the views of the last ten seconds of each campaign."""
     counts = views(events).aggregate(COUNT, over=sliding("10s"), idle=idle)
     return counts.each(lambda campaign, number, at: [at, campaign, number])
 
 
 @flow(clock=every("10s"))
 def campaigns_tumbling(events: Any) -> Edge:
-    """V: return every ten seconds the views of each campaign."""
+    """Query V: return every ten seconds the views of each campaign."""
     counts = views(events).aggregate(COUNT, over=tumbling("10s"))
     return counts.each(lambda campaign, number, at: [at, campaign, number])
 
 
 @flow(clock=every("10s"))
 def clusters(events: Any) -> Edge:
-    """VI: return every ten seconds the people of each city in three clusters, by what they have done so far."""
+    """Query VI: return every ten seconds the people of each city in three clusters, by their actions so far."""
     users = events.lookup(HOMES, key="user", into="city").key_by("user", "city")
     features = users.aggregate(KINDS, over="history", idle="all")
     points = features.pairs(

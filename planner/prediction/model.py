@@ -6,7 +6,7 @@ each child for each event that needs the children's states, and for each request
 - a *host* does the work of its workers one at a time;
 - a *machine* has a limited number of cores for its hosts;
 - a *worker* whose children need forks waits for them and for messages in transit, and they wait for the worker. So these times add up on
-the path from the root down. No worker of an accumulating subtree waits.
+  the path from the root down. No worker of an accumulating subtree waits.
 
 The seconds that the busiest of these needs for the events of one second bound the throughput.
 """
