@@ -1,7 +1,7 @@
-"""Settings and fixtures of all tests, and which of them may run side by side.
+"""Settings and fixtures of all tests, and which tests run in one process.
 
-`make test` runs two processes. What needs Ray or Spark runs in one of them, in its order, so that each is started once; the
-rest goes by file to whichever is free.
+`make test` runs two processes. Tests with Ray or Spark run in one of them, in their order, so that each engine starts once. The other tests
+go by file to the free process.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tests.spark_bridge.using import BRIEF
 
 secure_environment()  # before anything imports Ray
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-    if (
-        signal.getsignal(_number) is signal.SIG_IGN
-    ):  # the tests run in the background, but what they start does not
+    # the tests run in the background, but the processes that they start do not
+    if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
 NOISY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """Machines are shared and noisy: no test may depend on timing."""
-settings.register_profile("dgs", derandomize=True, max_examples=25, **NOISY)  # the same every time
-settings.register_profile("exploring", derandomize=False, print_blob=True, **NOISY)  # others: `make test-all`
+settings.register_profile("dgs", derandomize=True, max_examples=25, **NOISY)  # the same examples every time
+# random examples: `make test-all`
+settings.register_profile("exploring", derandomize=False, print_blob=True, **NOISY)
 settings.load_profile("dgs")
 
 ENGINES = {"ray_cluster", "spark"}
@@ -46,11 +46,11 @@ ENGINE_FILES = re.compile(
     r"tests/(spark_bridge/|test_packaging\b|experiments/test_(spark_runs|flow_hosts)|dgs/cli/test_cli_run\b|dgs/test_connected_runs\b"
     r"|workers/(test_(recorded_runs|runtimes|skipped_runs|what_programs_see)|transport/test_sockets|ray_runtime/test_(supervision|cluster|ray_lines)|runtime/test_stall)\b)"
 )
-"""The files whose tests need them: these run in one process."""
+"""The files whose tests need an engine. They run in one process."""
 
 
 def group_of(test: str) -> str:
-    """Return with which others a test stays together, given its id."""
+    """Return the group of a test, given its id. Tests of a group run in one process."""
     file = test.partition("::")[0]
     return "engines" if ENGINE_FILES.match(file) else file
 
@@ -65,7 +65,7 @@ def uses_engine(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse tests that would start a second Ray or Spark; begin with what takes longest as a whole where several run."""
+    """Refuse tests that would start a second Ray or Spark. With several processes, begin with the groups that take longest."""
     strays = {item.nodeid for item in items if uses_engine(item) and group_of(item.nodeid) != "engines"}
     if strays:
         raise pytest.UsageError(f"name the files in ENGINE_FILES of tests/conftest.py: {sorted(strays)}")
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what collecting the tests has made: six thousand of them live to the end."""
+    """Exclude the collected tests from garbage collection: six thousand of them live to the end."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -82,7 +82,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return who deals out the tests, in their groups. (Marks of pytest-xdist for groups do nothing under pytest 9.)"""
+    """Return the scheduler that deals out the tests by group. (Marks of pytest-xdist for groups do nothing under pytest 9.)"""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -94,7 +94,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 @pytest.fixture(autouse=True)
 def nothing_hidden() -> Iterator[None]:
-    """Forget the values of environment variables that the plan files of a test named: other texts may hold the same words."""
+    """Forget the values of environment variables in the plan files of a test: other texts may contain them."""
     yield
     for name in all_hidden():
         forget(name)
@@ -102,7 +102,7 @@ def nothing_hidden() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def hosts_check_themselves() -> Iterator[None]:
-    """Hosts, their workers and mailboxes check their states after every step, of local runs and in virtual time, too."""
+    """Hosts, their workers and mailboxes check their states after every step, also in local runs and in virtual time."""
     with pytest.MonkeyPatch.context() as patch:
         for runner in (Engine, VirtualRun):
             patch.setattr(runner, "_step", checked(runner._step))
@@ -110,13 +110,13 @@ def hosts_check_themselves() -> Iterator[None]:
 
 
 def checked(step: Callable[..., bool]) -> Callable[..., bool]:
-    """Return a step after which its host checks itself. Raises InternalError."""
+    """Return a step after which its host checks its state. Raises InternalError."""
 
     def checking(runner: Any, *args: Any, **named: Any) -> bool:
         done = step(runner, *args, **named)
         if isinstance(runner, Engine):
             runner.host.validate_state()
-        elif not done:  # the last step of a run in virtual time ends in the middle of what a worker does
+        elif not done:  # the last step of a run in virtual time may end in the middle of a worker's step
             args[0].host.validate_state()
         return done
 
@@ -128,9 +128,8 @@ def ray_cluster() -> Iterator[object]:
     """One Ray for all tests: on loopback, with bounded memory, stopped at the end."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
-    with chdir(
-        Path(__file__).parents[1]
-    ):  # Ray's workers import from where it is started: `tests` must be there
+    # Ray's workers import from where it is started: `tests` must be there
+    with chdir(Path(__file__).parents[1]):
         starting = cluster("local", 2)
         ray = starting.__enter__()
     try:

@@ -1,4 +1,4 @@
-"""dgs as a user installs it: a wheel, in an environment where only the wheel knows dgs.
+"""dgs as a user installs it: a wheel, in an environment where dgs comes only from the wheel.
 
 The environment finds Ray, NumPy and the others where the tests find them, but not the checkout: neither its folder nor an
 editable install is on its path.
@@ -23,7 +23,7 @@ SOURCES = ("dgs", "planner", "workers", "spark_bridge", "pyproject.toml", "READM
 """The files that a build reads. They are copied first, because setuptools builds inside of the folder it is given."""
 
 SETTINGS = ("PYTHON", "DGS_", "RAY_", "SPARK_", "VIRTUAL_ENV", "MYPY")
-"""Beginnings of the variables that a user's shell would not have: of the tests, and of the Ray and the Spark that they started."""
+"""Prefixes of variables that a user's shell does not have: of the tests, and of their Ray and Spark."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Environment:
 
 
 def copied_sources(folder: Path) -> Path:
-    """Copy what a build reads, links as links."""
+    """Copy the files that a build reads, links as links."""
     folder.mkdir()
     for name in SOURCES:
         source = ROOT / name
@@ -72,7 +72,7 @@ def copied_sources(folder: Path) -> Path:
 
 
 def pip(*arguments: str | Path, python: Path | None = None) -> None:
-    """Run pip without network and without an environment of its own for builds."""
+    """Run pip without network and without build isolation."""
     place: Sequence[str | Path] = () if python is None else ("--python", python)
     command = [sys.executable, "-m", "pip", *place, "--quiet", "--disable-pip-version-check"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)

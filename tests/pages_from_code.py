@@ -1,6 +1,6 @@
-"""The parts of docs/ that are made from the code: the picture of the rooms, and the lines on which names are defined.
+"""The generated parts of docs/: the picture of the rooms, and the lines on which names are defined.
 
-`python -m tests.pages_from_code` writes both anew. `test_docs.py` fails where a page says something else than the code.
+`python -m tests.pages_from_code` writes both anew. `test_docs.py` fails where a page differs from the code.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tests.test_architecture import PACKAGES, ROOT, arrows, modules, room_of, wi
 
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 REFRESH = "run `make pages`"
-"""The command that mends a page that a test finds to be old."""
+"""The command that updates an outdated page."""
 
 FACES = {"dgs/__init__.py", "dgs/__main__.py", "workers/__init__.py"}
-"""Modules outside of all rooms: they hold names and no code."""
+"""Modules outside of all rooms: they have names and no code."""
 
 NEAR = 60
 """Lines by which a link may miss its definition, so that not every change of a module changes a page."""
 
 PART = re.compile(r"(<!-- made from the code: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-"""A part of a page that is made: its name, and what it says."""
+"""A generated part of a page: its name and text."""
 CODE_LINK = re.compile(r"\[`([\w.]+)`\]\(([\w./]+\.py)#L(\d+)\)")
 """A link to a definition: its name, its file, the line on which it begins."""
 
@@ -104,13 +104,13 @@ PARTS = {"picture": picture, "listing": listing}
 
 
 def outdated_parts(text: str) -> list[str]:
-    """Return which made parts of a page are not what the code says now."""
+    """Return the generated parts of a page that differ from the code."""
     return [name for _, name, said, _ in PART.findall(text) if said != PARTS[name]()]
 
 
 @cache
 def definitions(path: Path) -> dict[str, tuple[int, int]]:
-    """Return the first and the last line of all that a module defines, by name: `Class`, `Class.method`, `CONSTANT`."""
+    """Return the first and the last line of each definition of a module, by name: `Class`, `Class.method`, `CONSTANT`."""
     return dict(_defined(ast.parse(path.read_text(encoding="utf-8")).body, ""))
 
 
@@ -131,7 +131,7 @@ def _defined(body: list[ast.stmt], within: str) -> Iterator[tuple[str, tuple[int
 
 
 def wrong_links(page: Path, text: str) -> list[str]:
-    """Return which links of a page name nothing, or lead to a line that is not near what they name."""
+    """Return the links of a page that name no definition, or lead to a line far from it."""
     wrong = []
     for name, file, line in CODE_LINK.findall(text):
         path = (page.parent / file).resolve()
@@ -142,9 +142,9 @@ def wrong_links(page: Path, text: str) -> list[str]:
 
 
 def refreshed(page: Path, text: str) -> str:
-    """Return the text of a page as the code has it now. A link that names nothing stays, for `wrong_links` to find.
+    """Return the updated text of a page. A link that names no definition stays, for `wrong_links`.
 
-    A link that still leads into its definition is left as it is: fewer lines change when many work on the code.
+    A link that still leads into its definition does not change: concurrent work conflicts less.
     """
 
     def moved(link: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The programs that tests run: small, deterministic and lawful. The outputs of each are wrong if anything is out of order.
+"""The programs that tests run: small, deterministic and lawful. The outputs of each are wrong if any events are out of order.
 
 >>> from dgs.semantics.sequential import run
 >>> batch = EventBatch.of("s", rank=0, tags=[INC(0), READ(0)], codes=[0, 0, 1], ts=[1, 2, 2], payload=[5, 2, 0])

@@ -1,4 +1,4 @@
-"""A project that reads and writes through connectors of its own; its runs must give the outputs of `tests.dgs.recovering`.
+"""A project with custom connectors. Its runs must give the outputs of `tests.dgs.recovering`.
 
 >>> "custom" in PLAN
 True

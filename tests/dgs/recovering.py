@@ -70,7 +70,7 @@ CHECKPOINT = "checkpoint: {every: 50ms, dir: saved}\n"
 COUNT, WINDOW = 200, 10
 QUICK = "--set program.args.pause=0"
 EARLY = 30
-"""A time at which little is done: what is left takes more than a second, and a run looks for requests every 0.2 s."""
+"""A time early in a run: the rest takes more than a second, and a run looks for requests every 0.2 s."""
 
 
 def write_project(
@@ -83,14 +83,14 @@ def write_project(
 
 
 def let_wait(folder: Path, *times: int) -> None:
-    """Let runs wait at a time of values until a request is posted, and then at the next one."""
+    """Let runs wait at a time of values until a request is posted, and then at the next value."""
     draft = folder / "slow.draft"
     draft.write_text(" ".join(map(str, times)))
     draft.replace(folder / "slow")
 
 
 def has_requests(run_dir: Path) -> bool:
-    """Return whether a request is posted that the run has not taken."""
+    """Return whether a posted request is still open."""
     return any(request.suffix != ".draft" for request in run_dir.glob("control/request-*"))
 
 
@@ -105,7 +105,7 @@ def hasten(folder: Path) -> None:
 
 
 def write_data(folder: Path, count: int) -> None:
-    """Write `count` values of each stream; more than before: the files have grown."""
+    """Write `count` values of each stream. A larger count appends to the files."""
     barriers = range(WINDOW, count, WINDOW)
     (folder / "barriers.csv").write_text("ts\n" + "".join(f"{ts}\n" for ts in barriers))
     for name, factor in (("left", 1), ("right", 1000)):
@@ -154,7 +154,7 @@ def meanwhile(
             told.append(error)
         finally:
             if (folder / "slow").exists():
-                let_wait(folder)  # no more: a signal is no file in a directory
+                let_wait(folder)  # a signal is not a file in a directory
 
     thread = threading.Thread(target=wait_and_act)
     thread.start()

@@ -1,4 +1,4 @@
-"""Runs through users' connectors: they give the outputs of the sequential program, also after stops and kills."""
+"""Runs with users' connectors have the outputs of the sequential program, also after stops and kills."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.dgs.recovering import CHECKPOINT, COUNT, committed, expected, hasten,
 
 THERE = Path("there")
 MANY = 1000
-"""Values of each stream: what is left when a run is stopped takes seconds."""
+"""Values of each stream: the rest takes seconds when a run is stopped."""
 RUNTIMES = [
     pytest.param({"kind": "local"}, id="local"),
     pytest.param({"kind": "ray", "hosts": 2}, marks=[pytest.mark.ray], id="ray"),
@@ -26,7 +26,7 @@ RUNTIMES = [
 
 ON_SPARK = pytest.param({"kind": "spark"}, id="spark")
 STARTED = {"ray": "ray_cluster", "spark": "spark"}
-"""The fixtures that start what a runtime needs."""
+"""The fixtures that start the engine of a runtime."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The displays of notebooks, and a notebook that is executed: four libraries, a display, an interrupt, and the run that goes on."""
+"""The displays of notebooks, and an executed notebook: four libraries, a display, an interrupt, and a resumed run."""
 
 import re
 from html.parser import HTMLParser

@@ -140,7 +140,7 @@ def test_update_batch_equals_the_fold(subject, rnd):
 
 @each_program
 def test_every_program_gives_different_outputs_when_dependent_events_are_swapped(subject):
-    """Otherwise the program would prove nothing about ordering."""
+    """Otherwise the program would not test ordering."""
     shown = 0
     for seed in range(30):
         scene = Scene(random.Random(seed), subject)

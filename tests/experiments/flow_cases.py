@@ -1,4 +1,4 @@
-"""The published cases of flows and pipelines, each with the plan file and the settings that give its rows."""
+"""The published cases of flows and pipelines, each with its plan file and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example queries: their tables without weights, and what plain loops and DuckDB found for them without dgs."""
+"""The example queries: their tables without weights, and the answers of plain loops and DuckDB without dgs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def file(name: str, path: str) -> Table:
 
 
 def table(name: str, batches: Iterator[dict[str, Any]], *, until: int | None = None) -> Table:
-    """Return batches as a table of the rows up to a time, without those that others of weight -1 delete."""
+    """Return batches as a table of the rows up to a time, without rows that are deleted by weight -1."""
     made = pa.concat_tables(pa.table({key: pa.array(one) for key, one in batch.items()}) for batch in batches)
     ts = made["ts"].to_numpy()
     if until is not None:
@@ -46,7 +46,7 @@ def table(name: str, batches: Iterator[dict[str, Any]], *, until: int | None = N
 
 
 def rows_left(rows: pa.Table, weights: list[int]) -> pa.Table:
-    """Return the rows that are there more often with weight 1 than with weight -1."""
+    """Return the rows that occur more often with weight 1 than with weight -1."""
     count: Counter[tuple[Any, ...]] = Counter()
     for row, weight in zip(zip(*rows.to_pydict().values(), strict=True), weights, strict=True):
         count[row] += weight
@@ -69,9 +69,9 @@ def three_tables() -> list[tuple[Table, ...]]:
 
 @dataclass(frozen=True)
 class Example:
-    """An example by the name of its folder. `given`: the tables of each of its answers. `check`: compares all rows with what is expected.
+    """An example by the name of its folder. `given`: the tables of each of its answers. `check`: compares all rows with the expected ones.
 
-    `split`: the streams that are dealt to several leaves where it is to have several hosts.
+    `split`: the streams that are split over several leaves with several hosts.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Example:
             yield Asked(text, given, lang=self.lang, name=str(self.text), params=dict(self.params))
 
     def rows(self, place: Callable[[Asked], Answers]) -> Rows:
-        """Return the rows of all answers at a place."""
+        """Return the rows of all answers of an engine."""
         return [record for asked in self.asked() for record in records(asked, place(asked))]
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ def records(asked: Asked, answers: Answers) -> Iterator[dict[str, Any]]:
 
 @cache
 def expected(name: str) -> Any:
-    """Return what the file of a case says."""
+    """Return the content of a case's file."""
     return json.loads((EXPECTED / f"{name}.json").read_text())
 
 

@@ -60,7 +60,7 @@ def test_every_contestant_has_the_expected_outputs(apps, name):
 
 @every_app
 def test_by_hand_leaves_nothing_out(apps, name):
-    """A baseline must do all the work: without its last stream the outputs are others."""
+    """A baseline must do all the work: without its last stream the outputs differ."""
     app = apps[name]
     fewer = dict(list(app.columns.items())[:-1])
     assert fingerprint(baselines.BY_HAND[name](fewer)) != app.expected.fingerprint

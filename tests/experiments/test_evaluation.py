@@ -1,4 +1,4 @@
-"""The evaluation: every command runs with `--quick`, and its JSON, table and drawing have what they should."""
+"""The evaluation: every command runs with `--quick`, and its JSON, table and drawing are complete."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -67,9 +67,8 @@ def test_throughput_is_measured_here_and_predicted_for_more_nodes(made):
         assert {row["is_measured"] for row in rows} == {True, False}
         assert all(row["eps"] > 0 and row["problem"] is None for row in rows)
         assert [row["scaling"] for row in rows if row["nodes"] == 1] == [1, 1]
-    assert (directory / "figure8.svg").read_text().count(
-        "stroke-dasharray"
-    ) == 4  # three predicted, and the ideal
+    # three predicted, and the ideal
+    assert (directory / "figure8.svg").read_text().count("stroke-dasharray") == 4
 
 
 def test_keys_alone_do_not_scale_and_a_plan_does(made):
@@ -139,9 +138,8 @@ def test_case_studies_are_predicted_beside_the_paper(made):
     data = made("cases")[0]
     homes = {row["nodes"]: row for row in data["rows"] if row["app"] == "smart homes"}
     scaling = [homes[nodes]["scaling"] for nodes in sorted(homes)]
-    assert all(
-        more >= less / ALIKE for less, more in pairwise(scaling)
-    )  # plans that are alike are equally good
+    # similar plans are equally good
+    assert all(more >= less / ALIKE for less, more in pairwise(scaling))
     assert homes[8]["scaling"] > 1
     assert 0 < homes[8]["share"] < 362 / 29_000
     outliers = [row for row in data["rows"] if row["app"] == "outlier detection"]

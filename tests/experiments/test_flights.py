@@ -23,9 +23,9 @@ AIRPORTS = ("EWR", "JFK", "LGA")
 SEEN = ("carrier", "flight", "tailnum", "dest", "dep_delay")
 MEASURED = ("time_hour", "temp", "wind_speed", "visib")
 CUT = datetime(2013, 3, 17, tzinfo=UTC)
-"""The quick tests take what comes before: ten weeks of winter time and one of summer time."""
+"""The end of the data in the quick tests: ten weeks of winter time and one of summer time."""
 YEAR = datetime(2015, 1, 1, tzinfo=UTC)
-"""All of the data comes before."""
+"""A time after all of the data."""
 
 needs_data = [
     pytest.mark.data,
@@ -34,7 +34,7 @@ needs_data = [
 
 
 def batches(source, stream, rank, kind, payload, *, cut):
-    """Yield what a source gives before a time, as event batches."""
+    """Yield the rows of a source before a time, as event batches."""
     row = 0
     for whole in load_callable(f"source.py:{source}", FLIGHTS)(str(DATA)):
         table = whole.filter(pc.less(whole["ts"], int(cut.timestamp())))
@@ -52,7 +52,7 @@ def batches(source, stream, rank, kind, payload, *, cut):
 
 
 def outputs_before(cut):
-    """Return the sequential run over what comes before a time."""
+    """Return the sequential run over the data before a time."""
     program = load_callable("program.py:FlightsJoin", FLIGHTS)()
     weather = batches("weather", "weather", 0, "update", MEASURED, cut=cut)
     flights = batches("flights", "flights", 1, "view", SEEN, cut=cut)

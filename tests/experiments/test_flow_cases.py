@@ -1,4 +1,4 @@
-"""The flows and pipelines of the experiments give the rows of the published cases, under several plans."""
+"""The flows and pipelines of the experiments have the rows of the published cases, under several plans."""
 
 from __future__ import annotations
 

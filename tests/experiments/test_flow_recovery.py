@@ -1,4 +1,4 @@
-"""Query IV of Yahoo has its 980 rows once: after kills of hosts, under another plan in flight, stopped and resumed elsewhere, and on Spark."""
+"""Query IV of Yahoo has its 980 rows once: after kills of hosts, after a move to another plan, after a stop and a resume elsewhere, and on Spark."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The programs of the experiments obey C1 (both sides), C2 and C3, and every wire diagram gives the sequential outputs.
 
-States are reachable ones: met on some wire of a diagram that starts at `init`. Outputs are compared event by event.
+States are reachable: they occur on some wire of a diagram that starts at `init`. Outputs are compared event by event.
 """
 
 import copy

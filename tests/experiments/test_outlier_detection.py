@@ -1,4 +1,4 @@
-"""The outlier detection against a sequential program of its own: plain Python, from the raw file, with nothing of dgs or NumPy."""
+"""The outlier detection against a separate sequential program: plain Python, from the raw file, without dgs and NumPy."""
 
 import csv
 import gzip
@@ -92,7 +92,7 @@ class Itemset:
             self.usual[pair] = mean - width, mean + width
 
     def is_odd(self, x):
-        """Whether it is infrequent, or violated by these features."""
+        """Whether the itemset is infrequent, or violated by these features."""
         if self.centre is None:
             return True
         if self.usual is None:

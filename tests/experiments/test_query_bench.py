@@ -1,4 +1,4 @@
-"""The bench of queries measures what it says: both sides of each duel give the same rows."""
+"""The bench of queries: both sides of each duel have the same rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_workload_runs():
 
 @pytest.mark.parametrize("workload", [averages, many_to_many])
 def test_an_answer_that_is_kept_is_the_recomputed_one(workload):
-    """Before the first increment: afterwards ours has more rows."""
+    """Before the first increment; afterwards ours has more rows."""
     kept = next(one for one in workload(TINY) if "DuckDB" in one.opponent)
     program = kept.ours(0).func.__self__
     (ours,) = program.answer().values()

@@ -1,4 +1,4 @@
-"""Every example query has its expected rows at every place: the interpreter, DuckDB, Spark, and runs of dgs anywhere under any plan."""
+"""Every example query has its expected rows on every engine: the interpreter, DuckDB, Spark, and runs of dgs on every runtime and plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY_PLANS = ("three_tables", "flights_by_carrier")
 
 
 def some(names, seeds=(None,)):
-    """Return all examples, with seeds: those of the names with the first seed are quick."""
+    """Return all examples with seeds. Examples of the given names with the first seed are quick tests."""
     return [
         pytest.param(
             *([one] if seed is None else [one, seed]),
@@ -37,7 +37,7 @@ def some(names, seeds=(None,)):
 
 @pytest.fixture(scope="module")
 def duckdb_rows():
-    """The rows of an example by DuckDB, which a test below compares with the interpreter."""
+    """The rows of an example by DuckDB; a test below compares DuckDB with the interpreter."""
     known: dict[str, Rows] = {}
 
     def duckdb_rows(example: Example) -> Rows:
@@ -72,7 +72,7 @@ def test_the_interpreter_gives_the_rows(example, duckdb_rows):
 def test_random_plans_give_the_expected_rows(example, seed, duckdb_rows, tmp_path):
     run = ran(example, tmp_path / "run", optimizer={"name": "random", "seed": seed})
     example.check(list(run.outputs))
-    if seed != SEEDS[0]:  # the quick ones are not compared with more
+    if seed != SEEDS[0]:  # the quick ones have no further comparison
         assert_same(list(run.outputs), duckdb_rows(example))
 
 

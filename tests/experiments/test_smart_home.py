@@ -1,4 +1,4 @@
-"""The smart homes against sequential programs of their own, in plain Python from the raw files, and against recorded outputs."""
+"""The smart homes against separate sequential programs, in plain Python from the raw files, and against recorded outputs."""
 
 import csv
 import gzip

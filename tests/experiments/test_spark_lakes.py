@@ -1,4 +1,4 @@
-"""The flights in tables of lakes, by runs that are killed five times each."""
+"""The flights in tables of lakes, by runs that are each killed five times."""
 
 import json
 import subprocess

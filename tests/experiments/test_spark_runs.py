@@ -34,7 +34,7 @@ def tables(place, events):
 
 
 def kept(place):
-    """Return the facts of the last row of the table of checkpoints: is it the end, events, outputs."""
+    """Return the last row of the table of checkpoints: whether it is the end, events, outputs."""
     rows = pq.read_table(place / "checkpoints").to_pylist()
     last = max(rows, key=lambda row: row["epoch"])
     assert len({row["epoch"] for row in rows}) == len(rows)
@@ -48,7 +48,7 @@ def logged(run_dir, stream, columns):
 
 
 def rows_of(table, columns):
-    """Rows as a multiset: as texts, so that integers of other widths and nulls are no matter."""
+    """Rows as a multiset of texts, so widths of integers and nulls do not matter."""
     texts = [pc.cast(table[name], pa.string()).fill_null("null").combine_chunks() for name in columns]
     return Counter(pc.binary_join_element_wise(*texts, "|").to_pylist())
 

@@ -97,7 +97,7 @@ def states(draw, subject):
 
 
 def exact(value):
-    """Return a value that equals another only if the types are the same all the way down."""
+    """Return a value that equals another only if all nested types are the same."""
     if isinstance(value, dict):
         return "dict", tuple((name, exact(inner)) for name, inner in sorted(value.items()))
     if isinstance(value, (tuple, list)):

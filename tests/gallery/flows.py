@@ -1,4 +1,4 @@
-"""Operators of flows: wrong ones, each with the code under which it must be found, and right ones that look like them.
+"""Operators of flows: wrong ones, each with its code, and right ones that look similar.
 
 >>> len(WRONG) >= 15, len(RIGHT) >= 8
 (True, True)
@@ -101,7 +101,7 @@ def running_aggregate(a):
 
 
 class WrongSkip(KeyedUnordered):
-    """Skips blocks without items after which the state would be another one, once it is above 3."""
+    """Skips blocks without items, although they change the state once it is above 3."""
 
     idle = "skip"
     monoid = SUM
@@ -232,7 +232,7 @@ def emit_after_its_method(a):
 
 
 class EmitsItsState(KeyedOrdered):
-    """Its outputs are one list, which is empty in the end."""
+    """Emits one list each time, which is empty in the end."""
 
     def initial_state(self):
         return []
@@ -323,7 +323,7 @@ def join_that_changes_a_part_of_the_value(a):
 
 
 class NumberedByClass(Stateless):
-    """Numbers values in a dictionary of the class, in the order in which they come."""
+    """Numbers values in a dictionary of the class, in order of arrival."""
 
     numbers: dict[Any, int] = {}  # noqa: RUF012 - what is wrong with it
 
@@ -350,7 +350,7 @@ def numbers_of_a_closure(a):
 
 @right()
 def results_of_the_class(a):
-    """Remembers results, which would come out the same again."""
+    """Caches results, which would be the same again."""
     squares: dict[int, int] = {}
     return a.pairs(lambda _, v: (0, v)).map(lambda _, v: squares.setdefault(v, v * v))
 
@@ -409,7 +409,7 @@ def row_of_the_maximum_with_ties(a):
 
 
 class Gaps(KeyedOrdered):
-    """The difference from the item before."""
+    """The difference from the previous item."""
 
     def on_item(self, last, key, value, emit):
         if last is not None:

@@ -28,7 +28,7 @@ EDGE = kind("edge", key=range(4))
 
 @dataclass(frozen=True)
 class Right:
-    """A right program, and what `dgs.check` has to be told about it."""
+    """A right program, with its arguments for `dgs.check`."""
 
     make: Callable[[], Program]
     options: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def right(name: str, **options: Any):
 
 @right("sequential")
 class Sequential(Program):
-    """No dependence, no fork: order is all it is about."""
+    """Everything is dependent; no fork."""
 
     def init(self):
         return ()
@@ -81,7 +81,7 @@ class Stateless(Program):
 
 @right("state_moves_to_reader")
 class StateMovesToReader(Program):
-    """The whole state goes to the side that reads; the other begins with nothing."""
+    """The whole state goes to the side that reads; the other side begins empty."""
 
     depends = Dependence((INC, READ, ALWAYS), (READ, READ, ALWAYS))
 
@@ -103,7 +103,7 @@ class StateMovesToReader(Program):
 
 @right("keys_unseen")
 class KeysUnseen(Program):
-    """Keys that nobody may see stay on the left; keys that are only read are on both sides."""
+    """Keys that neither side may see stay on the left; keys that are only read are on both sides."""
 
     depends = Dependence((PUT, PUT, SAME_KEY), (PUT, GET, SAME_KEY))
 
@@ -130,7 +130,7 @@ class KeysUnseen(Program):
 
 @right("three_types")
 class ThreeTypes(Program):
-    """Several state types, one of which forks on."""
+    """Several state types, one of which forks again."""
 
     depends = Dependence((B, B, ALWAYS), (END, A, ALWAYS), (END, B, ALWAYS), (END, END, ALWAYS))
 
@@ -229,7 +229,7 @@ RIGHT["windows_of_maps"] = Right(
 
 @right("extremes")
 class Extremes(Program):
-    """None is the greatest of nothing; batches and windows come from a monoid."""
+    """None is the maximum of nothing; batches and windows come from a monoid."""
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
     accumulates = (VALUE,)
@@ -288,7 +288,7 @@ RIGHT["tolerant_floats"] = Right(
 
 @right("neighbours")
 class Neighbours(Program):
-    """Dependence is a plain function and not transitive; states overlap on what both sides only read."""
+    """Dependence is a plain function and not transitive; states overlap in keys that both sides only read."""
 
     kinds = (EDGE,)
 
@@ -346,7 +346,7 @@ class NumpyState(Program):
 
 @right("user_fork_of_sums")
 class UserForkOfSums(Program):
-    """Increments accumulate, and the user's fork lets reads of different keys be apart. Batches fold runs."""
+    """Increments accumulate, and the user's fork separates reads of different keys. Batches fold runs."""
 
     depends = Dependence((INC, READ, SAME_KEY), (READ, READ, SAME_KEY))
     accumulates = (INC,)

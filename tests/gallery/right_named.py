@@ -38,7 +38,7 @@ class Sum(Window):
 
 @right("percentages")
 class Percentages(Sum):
-    """More than a hundred is refused: an int is hinted, but no such one is meant."""
+    """Raises for more than a hundred: the type hint is int, but payloads are percentages."""
 
     def added(self, state, payload):
         if payload > 100:
@@ -48,7 +48,7 @@ class Percentages(Sum):
 
 @right("sizes")
 class Sizes(Sum):
-    """Payloads say how much there is to make; the limit is far too much to make."""
+    """Payloads are sizes of lists to make; the limit is far too large to make."""
 
     LIMIT = 200_000_000
 
@@ -58,7 +58,7 @@ class Sizes(Sum):
 
 @right("saturating")
 class Saturating(Sum):
-    """At most a hundred points, of which none are ever taken away."""
+    """At most a hundred points; points are never removed."""
 
     def added(self, state, payload):
         return min(100, state + abs(payload))
@@ -69,7 +69,7 @@ class Saturating(Sum):
 
 @right("overrides_all_of_update")
 class OverridesAllOfUpdate(Sum):
-    """Kinds that only the overridden method knows are none of the program's."""
+    """Kinds that only the overridden method uses are not the program's."""
 
     accumulates = (PUT,)
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, PUT, ALWAYS))
@@ -138,7 +138,7 @@ class OutputsInOneCall(Program):
 
 @right("outputs_in_two_calls")
 class OutputsInTwoCalls(Program):
-    """First what all events output, and then what some of them do, too."""
+    """First the outputs of all events, then further outputs of some events."""
 
     depends = Dependence((PUT, PUT, SAME_KEY))
 

@@ -32,7 +32,7 @@ class Window(Program):
 
 @right("least_recently_used")
 class LeastRecentlyUsed(Program):
-    """The order of entries counts, and the codec keeps it, as it is one of an OrderedDict."""
+    """The order of entries counts, and the codec keeps it for an OrderedDict."""
 
     kinds = (PUT, GET)
 
@@ -54,7 +54,7 @@ class LeastRecentlyUsed(Program):
 
 @right("sessions")
 class Sessions(Window):
-    """Spans of time that are at most 2 apart are one, wherever they meet."""
+    """Merges spans of time that are at most 2 apart, on any worker."""
 
     def init(self):
         return []
@@ -101,7 +101,7 @@ class TrueMean(Window):
 
 @right("masked")
 class Masked(Program):
-    """A fork that splits the state into two parts neither of which means anything."""
+    """A fork that splits the state into two parts without a meaning of their own."""
 
     kinds = (A, B)
     depends = Dependence()
@@ -121,7 +121,7 @@ class Masked(Program):
 
 @right("measures_itself")
 class MeasuresItself(Window):
-    """It looks at a clock, of which its states and outputs show nothing, and payloads say how much there is to do."""
+    """Reads a clock, without effect on states and outputs; payloads are amounts of work."""
 
     def __init__(self):
         self.seconds = 0.0
@@ -163,7 +163,7 @@ class Expires(KeyedState):
 
 @right("broadcasts_a_model")
 class BroadcastsAModel(Program):
-    """All shards read a model and add up what the next one is made of: join takes the model from the left, as both have it."""
+    """All shards read a model and add up values for the next one. Join takes the model from the left, since both sides have it."""
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
 
@@ -185,7 +185,7 @@ class BroadcastsAModel(Program):
 
 @right("broadcasts_a_limit")
 class BroadcastsALimit(Program):
-    """A rule for all keys, beside what each key has spent."""
+    """A limit for all keys, and the sum spent by each key."""
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, PUT, ALWAYS), (PUT, PUT, SAME_KEY))
 

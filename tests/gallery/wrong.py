@@ -1,4 +1,4 @@
-"""Programs with one mistake each, as users make them, and the law that it breaks. `dgs check` must name that law.
+"""Programs with one typical mistake each, and the law that it breaks. `dgs check` must name that law.
 
 >>> sorted(WRONG)[:2], WRONG["fork_duplicates"].laws
 (['accumulates_products', 'accumulates_what_reads'], ('C2',))
@@ -30,7 +30,7 @@ A, B = kind("a"), kind("b")
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong program and the laws that may be named for it, the most telling one first."""
+    """A wrong program and the laws that may be named for it, the best one first."""
 
     make: Callable[[], Program]
     laws: tuple[str, ...]
@@ -148,7 +148,7 @@ class JoinKeepsLeft(Counters):
 
 @breaks("join_subtracts", "C1")
 class JoinSubtracts(Window):
-    """Not commutative over independent events: what comes on the right counts the other way round."""
+    """Not commutative over independent events: the right side is subtracted."""
 
     accumulates = ()
     identity = Program.identity
@@ -170,7 +170,7 @@ class JoinTakesLarger(Counters):
 
 @breaks("join_prefers_stale", "C1")
 class JoinPrefersStale(Latest):
-    """Everything is copied, and the left copy wins although only the right side may have written."""
+    """Everything is copied, and the left copy wins, although only the right side may have written."""
 
     def fork(self, state, left, right):
         return dict(state), dict(state)
@@ -252,7 +252,7 @@ class SharedDefault(Counters):
 
 @breaks("emits_its_state", "ownership")
 class EmitsItsState(Program):
-    """The output is the very list that later events are appended to."""
+    """The output is the same list to which later events are appended."""
 
     def init(self):
         return []
@@ -312,7 +312,7 @@ class UsesTheClock(Window):
 
 @breaks("batch_off_by_one", "batch")
 class BatchOffByOne(Window):
-    """Outputs the sum at a barrier, and keeps the barrier's predecessor for the next window too."""
+    """Outputs the sum at a barrier, and counts the barrier's predecessor in the next window, too."""
 
     def update_batch(self, state, batch, emit_batch):
         amounts = [0 if e.tag.kind == BARRIER else e.payload for e in batch.events()]
@@ -341,7 +341,7 @@ class BatchForgetsCarry(Window):
 
 @breaks("batch_shifts_rows", "batch", "errors")
 class BatchShiftsRows(Latest):
-    """The values are right, at the rows of other events."""
+    """The values are right, but at the rows of other events."""
 
     def update_batch(self, state, batch, emit_batch):
         values = []
@@ -397,7 +397,7 @@ class AccumulatesWhatReads(Window):
 
 @breaks("accumulates_products", "accumulation")
 class AccumulatesProducts(Window):
-    """Values scale the state instead of adding to it."""
+    """Values multiply the state instead of adding to it."""
 
     def init(self):
         return 0
@@ -432,14 +432,14 @@ class ListOfEverything(Window):
 
 @breaks("float_sum", "C3", "C1")
 class FloatSum(Window):
-    """Declared exact, and it is not."""
+    """Declared exact, but it is not."""
 
     def update(self, state, event: Event[float], emit):
         return super().update(state, event, emit)
 
 
 class Opaque:
-    """Something the codec does not know."""
+    """A class that the codec does not know."""
 
 
 @breaks("state_not_encodable", "codec")
@@ -478,7 +478,7 @@ class OutputsShowOrder(Program):
 
 @breaks("last_writer", "C3")
 class LastWriter(OutputsShowOrder):
-    """The state says which of two independent events came last."""
+    """The state shows which of two independent events came last."""
 
     def update(self, state, event: Event[int], emit):
         return event.ts
@@ -486,7 +486,7 @@ class LastWriter(OutputsShowOrder):
 
 @breaks("join_raises", "errors")
 class JoinRaises(Latest):
-    """Forgets that keys that are read are on both sides."""
+    """Ignores that keys that are read are on both sides."""
 
     def join(self, left, right):
         if left.keys() & right.keys():
@@ -496,7 +496,7 @@ class JoinRaises(Latest):
 
 @breaks("sides_mixed_up", "C1", "C2")
 class SidesMixedUp(Program):
-    """Two state types, joined the wrong way round."""
+    """Two state types, joined with swapped sides."""
 
     depends = Dependence((A, A, ALWAYS), (B, B, ALWAYS))
 

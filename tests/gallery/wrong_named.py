@@ -27,7 +27,7 @@ TEMPERATURE, ASK = kind("temperature", key=int), kind("ask", key=int)
 
 @breaks("alarms_of_the_left", "C2", "C1")
 class AlarmsOfTheLeft(Program):
-    """An alarm that goes on above one number and off below another; join forgets those of the right."""
+    """An alarm that goes on above one number and off below another; join forgets the alarms of the right side."""
 
     depends = Dependence((TEMPERATURE, TEMPERATURE, SAME_KEY), (TEMPERATURE, ASK, SAME_KEY))
     HIGH, LOW = 80, 60
@@ -55,7 +55,7 @@ class AlarmsOfTheLeft(Program):
 
 @breaks("capped_points", "accumulation", "C3")
 class CappedPoints(Window):
-    """At most a hundred points, from which some may be taken away again."""
+    """At most a hundred points, and points may be removed."""
 
     def update(self, state, event: Event[int], emit):
         if event.tag.kind == BARRIER:
@@ -84,7 +84,7 @@ class ResetAccumulates(Window):
 
 @breaks("buckets_of_keys", "C3")
 class BucketsOfKeys(Program):
-    """Keys have sixteen buckets between them, and are said to be independent of each other."""
+    """Keys share sixteen buckets, but are declared independent."""
 
     depends = Dependence((INC, INC, SAME_KEY))
 
@@ -99,7 +99,7 @@ class BucketsOfKeys(Program):
 
 @breaks("regions_of_keys", "C3")
 class RegionsOfKeys(Program):
-    """As with numbers, with texts that have two parts."""
+    """As with numbers, but with texts of two parts."""
 
     depends = Dependence((PUT, PUT, SAME_KEY))
 
@@ -114,7 +114,7 @@ class RegionsOfKeys(Program):
 
 @breaks("hours_of_the_host", "elsewhere")
 class HoursOfTheHost(Window):
-    """The hour of an event, wherever the host is."""
+    """The hour of an event in the time zone of the host."""
 
     def update(self, state, event: Event[int], emit):
         if event.tag.kind == BARRIER:
@@ -124,7 +124,7 @@ class HoursOfTheHost(Window):
 
 @breaks("sorts_its_batch", "ownership")
 class SortsItsBatch(Window):
-    """The windows are right, and the column is another afterwards."""
+    """The windows are right, but the column changes."""
 
     def init(self):
         return []
@@ -226,7 +226,7 @@ USERS: dict[str, dict[str, int]] = {}
 
 @breaks("what_others_set", "determinism")
 class WhatOthersSet(KeyedState):
-    """A dictionary beside the program, that hands out the same entry again."""
+    """A dictionary outside of the program, which returns the same entry again."""
 
     changes = (PUT,)
 

@@ -1,4 +1,4 @@
-"""More programs with one mistake each: stream programs, and mistakes that one process does not show.
+"""More programs with one mistake each: stream programs, and mistakes that do not show in one process.
 
 >>> WRONG["lists_a_set"].laws
 ('resume', 'elsewhere')
@@ -39,7 +39,7 @@ __all__ = ["WRONG"]
 
 @breaks("lists_a_set", "resume", "elsewhere")
 class ListsASet(Program):
-    """The order of a set of texts is another in every process."""
+    """The order of a set of texts differs between processes."""
 
     def init(self):
         return set()
@@ -75,7 +75,7 @@ class ListsADict(Program):
 
 @breaks("one_for_true", "plans")
 class OneForTrue(Program):
-    """Equal states, of which one holds True and the other 1."""
+    """Equal states, one with True and the other with 1."""
 
     depends = Dependence((BARRIER, VALUE, ALWAYS), (BARRIER, BARRIER, ALWAYS))
 
@@ -97,7 +97,7 @@ class OneForTrue(Program):
 
 @breaks("hash_of_texts", "elsewhere")
 class HashOfTexts(Program):
-    """Keys are put into buckets by a hash that is another in every process."""
+    """Keys are put into buckets by a hash that differs between processes."""
 
     depends = Dependence((PUT, PUT, SAME_KEY))
 
@@ -111,7 +111,7 @@ class HashOfTexts(Program):
 
 @breaks("minutes", "elsewhere")
 class Minutes(Window):
-    """A clock so coarse that two runs see the same."""
+    """A clock so coarse that two runs see the same time."""
 
     def update(self, state, event: Event[int], emit):
         if event.tag.kind == BARRIER:
@@ -144,7 +144,7 @@ class EvenCellsOnly(Counters):
 
 @breaks("batch_of_32_bits", "batch")
 class BatchOf32Bits(Window):
-    """Sums wrap around where `update` has none of it."""
+    """Sums wrap around, but not in `update`."""
 
     def update_batch(self, state, batch, emit_batch):
         for row, event in enumerate(batch.events()):
@@ -189,7 +189,7 @@ class MeanOfMeans(Window):
 
 @breaks("top_two_by_arrival", "C3")
 class TopTwoByArrival(Window):
-    """Of equal scores those that came first stay."""
+    """Of equal scores the first ones stay."""
 
     def init(self):
         return []
@@ -233,7 +233,7 @@ class CursorOnBothSides(Counters):
 
 @breaks("one_wrong_triple", "C1")
 class OneWrongTriple(Program):
-    """Of two fork-join pairs the inner one loses what both sides counted."""
+    """The inner one of two fork-join pairs loses the counts of both sides."""
 
     kinds = (A, B, CELL)
     depends = Dependence((A, A, ALWAYS), (B, B, ALWAYS))
@@ -275,7 +275,7 @@ TTL = 60_000
 
 @breaks("forgets_others", "C3")
 class ForgetsOthers(KeyedState):
-    """A program that drops expired entries of all keys at the next event of any key."""
+    """Drops expired entries of all keys at the next event of any key."""
 
     changes = (PUT,)
 
@@ -288,7 +288,7 @@ class ForgetsOthers(KeyedState):
 
 @breaks("latest_of_a_tie", "C3")
 class LatestOfATie(Window):
-    """The last writer wins, by time: of two at the same time it is the one that happens to come last."""
+    """The last writer wins, by time; among events of one time the last to arrive."""
 
     accumulates = ()
 
@@ -310,7 +310,7 @@ class LatestOfATie(Window):
 
 @breaks("copies_outlive_removals", "C1")
 class CopiesOutliveRemovals(Program):
-    """Both sides get everything: what one takes out is still on the other."""
+    """Both sides get everything: an entry that one side removes is still on the other."""
 
     depends = Dependence((PUT, PUT, SAME_KEY), (PUT, GET, SAME_KEY), (GET, GET, SAME_KEY))
 

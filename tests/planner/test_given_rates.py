@@ -1,4 +1,4 @@
-"""Rates that a user gives: they hold over all streams, keep proportions, and are refused if they cannot be."""
+"""Rates that a user gives: they hold over all streams, keep proportions, and are refused if they are impossible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATES = st.floats(0.1, 1000.0)
 
 
 def streams(*views: float) -> list[Stream]:
-    """Return two streams of views and sales, with rates of `view(a)`, and a stream with nothing known."""
+    """Return two streams of views and sales, with rates of `view(a)`, and a stream with unknown rates."""
     tags = TagSet.of(VIEW, SALE(1), SALE(2))
     known = [
         Stream(f"s/{i}", tags, {VIEW("a"): rate, VIEW("b"): 1.0, SALE(1): 2.0}, 0.5)

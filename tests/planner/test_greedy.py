@@ -136,7 +136,7 @@ def test_keys_are_not_looked_up_in_the_equal_domains_of_all_splits(monkeypatch):
 
 
 def test_a_chain_of_ten_thousand_tags_needs_no_recursion():
-    """Tag i depends on i + 1, odd tags are rare: removing tag 1, 3, ... cuts one tag off each, five thousand levels deep."""
+    """Tag i depends on i + 1, and odd tags are rare: removing tags 1, 3, ... cuts off one tag each, five thousand levels deep."""
     size = 10_000
     atoms = [Atom("s", "x", k, rate=k if k % 2 else size + k) for k in range(size)]
     links = {frozenset([k, k + 1]) for k in range(size - 1)}

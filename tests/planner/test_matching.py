@@ -1,4 +1,4 @@
-"""Matching: types and forks are found where they exist, and a failure names the node and the reason."""
+"""Matching: types and forks are found where they exist, and an error names the node and the reason."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_match_looks_past_the_first_fork_that_starts_right():
 
 
 def test_match_refuses_a_type_in_the_middle_that_cannot_handle_its_children():
-    """`a` could fork into anything by its types, but it does not handle b."""
+    """By its types `a` could fork into anything, but it does not handle b."""
     with pytest.raises(NoPlanError):
         match(tree("b", "c", "a"), Several("all a a", "a rest rest", "a a a"))
 
@@ -127,7 +127,7 @@ def atom(letter, rate=1.0):
 
 
 def test_fitting_merges_only_leaves_that_do_not_fit():
-    """b and c must share the one `rest`; the two a stay apart."""
+    """b and c must share the only `rest`; the two a stay apart."""
     program = Several("all a rest", "a a a")
     made = fitted(
         branch([], [leaf([atom("a", 5.0)]), leaf([atom("a", 6.0)]), leaf([atom("b")]), leaf([atom("c")])]),

@@ -1,4 +1,4 @@
-"""Moves to other plans, in virtual time: none while rates stay as they are, one when a hot key moves, never two in a minute."""
+"""Moves to other plans, in virtual time: none while rates stay the same, one when another key becomes hot, never two in a minute."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PerKey(Program):
 
 
 def at(rates: Rates) -> Topology:
-    """Return two hosts and a stream with such rates."""
+    """Return two hosts and a stream with these rates."""
     tags = TagSet.of(*(ADD(key) for key in KEYS), ALL())
     return Topology([Stream("s", tags, rates)], [Machine("here", 2)], hosts=2)
 
@@ -54,7 +54,7 @@ def best_at(rates: Rates):
 
 
 class Run:
-    """A run in virtual time that moves whenever it should. `moves`: when it did."""
+    """A run in virtual time that follows the advice to move. `moves`: the times of its moves."""
 
     def __init__(self, rates: Rates) -> None:
         self.plan = best_at(rates)

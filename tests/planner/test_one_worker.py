@@ -1,4 +1,4 @@
-"""The reason why a plan has one worker, in one phrase, and nothing where it has several."""
+"""The reason why a plan has one worker, in one phrase; nothing for a plan with several."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Plans of every optimizer for any program and streams: valid, bounded, and the same every time."""
+"""Plans of every optimizer for any program and streams: valid, bounded, and deterministic."""
 
 from __future__ import annotations
 

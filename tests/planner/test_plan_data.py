@@ -1,4 +1,4 @@
-"""Plans as plain data: they read back as written, handwritten ones are short, and errors name the node and a fix."""
+"""Plans as plain data: they read back unchanged, handwritten plans are short, and errors name the node and a fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that are chosen by their cost: the choice against every other plan, and laws that every prediction keeps."""
+"""Plans chosen by cost: the choice against every other plan, and laws of every prediction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.planner.instances import instances, random_instance
 from tests.planner.test_optimizers import BARRIER, UPDATE, VALUE, VIEW, Copying, Join, Window, windows
 
 SLACK = 1 + 1e-9
-"""Rounding of sums."""
+"""The rounding of sums."""
 
 
 def random_costs(rnd, program):
@@ -38,19 +38,19 @@ def random_costs(rnd, program):
 
 
 def on(topology, hosts):
-    """Return the topology with so many hosts, each with a core of its own."""
+    """Return the topology with `hosts` hosts of one core each."""
     return Topology(topology.streams, [Machine("m", hosts)], hosts)
 
 
 def with_random_plan(instance, hosts, seed):
-    """Return the program, its topology on so many hosts, and a random plan there."""
+    """Return the program, its topology on `hosts` hosts, and a random plan there."""
     program, topology = instance
     topology = on(topology, hosts)
     return program, topology, plan(program, topology, name="random", seed=seed)
 
 
 def compare_with_all(seed, monkeypatch, most_trees):
-    """Return how many times as fast as the chosen plan the best of all plans is; None if there are too many."""
+    """Return how many times as fast as the chosen plan the best of all plans is; None if there are too many plans."""
     monkeypatch.setattr(cheapest, "MOST_TREES", most_trees)
     rnd = random.Random(seed)
     program, topology = random_instance(rnd)
@@ -66,7 +66,7 @@ def compare_with_all(seed, monkeypatch, most_trees):
 
 
 def gaps(seeds, monkeypatch, most_trees):
-    """Return the ratios of many programs, of those with few enough plans."""
+    """Return the ratios of the programs that have few enough plans."""
     found = [compare_with_all(seed, monkeypatch, most_trees) for seed in seeds]
     return [ratio for ratio in found if ratio is not None]
 
@@ -394,7 +394,7 @@ def test_requests_come_one_by_one_from_a_worker_with_values_of_its_own_between_t
 
 
 def on_leaves(program, costs, count, barriers=1000.0):
-    """Return the predicted seconds for the events of one second: six streams of values on so many leaves below a barrier."""
+    """Return the predicted seconds for the events of one second: six streams of values on `count` leaves below a barrier."""
     streams = [Stream(f"v{i}", TagSet.of(VALUE), {VALUE(): 50_000.0}) for i in range(6)]
     streams.append(Stream("b", TagSet.of(BARRIER), {BARRIER(): barriers}))
     topology = on(Topology(streams), 1)
@@ -432,7 +432,7 @@ def test_a_worker_with_children_takes_turns_between_its_own_streams():
         return 4000.1 / Predictor(program, on(Topology(streams), 1), costs).predict(made).throughput
 
     assert seconds("a") < 0.1
-    assert 0.5 < seconds("a", "b") < 2.5  # a thousand turns of each of the two
+    assert 0.5 < seconds("a", "b") < 2.5  # a thousand turns of each of both
 
 
 def test_a_call_of_update_batch_has_its_own_cost():
@@ -459,7 +459,7 @@ def test_each_host_loads_what_runs_machine_code_once_a_run():
         costs = Costs(update=1e-6, compiled_kinds={"value": 1e-9})
         return events / Predictor(Window(), topology, costs).predict(made).throughput
 
-    assert seconds(2, 90_000) == pytest.approx(seconds(1, 90_000))  # it is interpreted
+    assert seconds(2, 90_000) == pytest.approx(seconds(1, 90_000))  # the program is interpreted
     few, many = (seconds(2, events) - seconds(1, events) for events in (200_000, 20_000_000))
     assert 0.05 < few == pytest.approx(many)
 

@@ -1,4 +1,4 @@
-"""The greedy optimizer makes the trees that the prototype of the paper made."""
+"""The greedy optimizer makes the trees of the paper's prototype."""
 
 from __future__ import annotations
 

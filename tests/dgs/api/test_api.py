@@ -244,7 +244,7 @@ def test_outputs_stay_on_disk_until_they_are_asked_for(monkeypatch):
     monkeypatch.setattr(KeptOutputs, "__iter__", lambda kept: asked.append(kept) or read(kept))
     events = [("value", ts, "x" * 100) for ts in range(50)]
     run = dgs.run(Numbers, streams={"values": events}, settings={"runtime.buffer_bytes": "1KiB"})
-    while_it_ran = len(asked)  # what was held until it was committed
+    while_it_ran = len(asked)  # outputs that were held until their commit
     assert run.outputs == [payload for _, _, payload in events]
     assert len(asked) == while_it_ran + 1
     assert asked[-1] not in asked[:-1]

@@ -44,7 +44,7 @@ class Window(dgs.Program):
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path, monkeypatch):
-    """No costs are kept from before, no other process is there by the load, and a busy machine takes its time."""
+    """An empty cache of costs, a machine without load, and a long limit for trials."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     monkeypatch.setattr(trial_process, "LONGEST", 60.0)
@@ -62,7 +62,7 @@ def prepared(program, **options):
 
 @pytest.fixture
 def trials(monkeypatch):
-    """The questions that were asked; all are answered with typical costs."""
+    """The questions to trials; all are answered with typical costs."""
     asked = []
 
     def tried(question):

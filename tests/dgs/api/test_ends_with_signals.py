@@ -10,7 +10,7 @@ from dgs.job.run_directory import RunDirectory
 
 
 def interrupting(function, times):
-    """Return a function during which Ctrl-C comes so many times."""
+    """Return a function that is interrupted by Ctrl-C `times` times."""
 
     def interrupted(*given, **named):
         for _ in range(times):

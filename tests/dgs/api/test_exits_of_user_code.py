@@ -1,4 +1,4 @@
-"""User code that ends the process, or raises KeyboardInterrupt, has failed: a run never ends with its exit code."""
+"""User code that ends the process or raises KeyboardInterrupt has failed. A run never ends with its exit code."""
 
 import json
 import re
@@ -18,7 +18,7 @@ VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
 
 
 class Own(BaseException):
-    """None of Python's."""
+    """A user's exception, whose `str` ends the process."""
 
     def __str__(self):
         raise SystemExit(0)
@@ -169,7 +169,7 @@ def test_ctrl_c_while_user_code_runs_is_an_interrupt():
 
 
 def test_wherever_errors_of_user_code_are_caught_a_signal_is_told_from_them():
-    """The processes of trials are ended from outside; what is raised again is looked at by its caller."""
+    """Except in the processes of trials, which are ended from outside, and where an error is raised again."""
     root = Path(dgs.__file__).parents[1]
     caught = [
         (path, lines[number + 1 : number + 16])

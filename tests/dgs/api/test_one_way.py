@@ -1,4 +1,4 @@
-"""The way of a plan file through the modules: each file is read and resolved once, and few modules are entered."""
+"""The path of a plan file through the modules: each file is read and resolved once, and few modules are entered."""
 
 import gc
 import sys
@@ -15,10 +15,11 @@ from tests.dgs.recovering import QUICK, THERE, meanwhile
 ROOT = Path(library.__file__).resolve().parents[1]
 PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
 MOST_ON_THE_WAY = 58
-"""Modules between the command line and the runtime, on the way there and back."""
+"""The most modules between the command line and the runtime, on the way there and back."""
 
 MOST_IN_A_RUN = 105
-"""Modules of a whole run, with those that read, fold and write events: the figures and the log of a run, and what its program says, are some twenty of them. It must not grow unnoticed."""
+"""The most modules of a whole run, with those that read, fold and write events. Some twenty of them are for figures and the log. The
+number must not grow unnoticed."""
 
 COUNTING = {
     "program.py": """\
@@ -60,7 +61,7 @@ class Trace:
         self._known: dict[str, str] = {}
 
     def __enter__(self):
-        gc.collect()  # what earlier tests have left would end inside the trace: generators of sources, for one
+        gc.collect()  # leftovers of earlier tests, such as generators of sources, would end inside the trace
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         return self

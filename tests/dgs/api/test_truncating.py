@@ -1,4 +1,4 @@
-"""Runs that truncate their own event logs, and what needs the rows that are gone."""
+"""Runs that truncate their own event logs, and commands that need removed rows."""
 
 import json
 import socket
@@ -83,7 +83,7 @@ def deleted(folder):
 
 
 def test_run_truncates_its_own_logs(tmp_path):
-    """After the end one checkpoint is kept, which needs no row but the last."""
+    """After the end one checkpoint is kept. It needs only the last row."""
     run(tmp_path)
     written = [file.read_text().splitlines() for file in (tmp_path / "out").glob("part-*.jsonl")]
     assert sorted(json.loads(line) for lines in written for line in lines) == list(range(1, BURSTS + 1))
@@ -149,7 +149,7 @@ def progress(folder):
 
 
 def beats_of(folder):
-    """Run a job over a log with heartbeats, which come between its rows, each of them committed; return the file of them."""
+    """Run a job over a log with heartbeats between its rows, each of them committed; return the file of the heartbeats."""
     (folder / "program.py").write_text(PROGRAM)
     plan = yaml.safe_load(plan_of(folder, {"log": {"path": "log", "ts": "ts"}}).read_text())
     plan["streams"][0] |= {"heartbeat": {"every": "1ms", "max_delay": "1ms"}, "on_disorder": "drop"}

@@ -1,4 +1,4 @@
-"""Public functions that get arguments of wrong types: an error that names the argument, and never one of Python's own."""
+"""Public functions with arguments of wrong types: an error that names the argument, never one of Python's own."""
 
 import re
 from functools import partial
@@ -25,7 +25,7 @@ class Total(dgs.Program):
 STREAMS = {"a": [("value", 1, 2), ("value", 2, 3)]}
 run = partial(dgs.run, Total, streams=STREAMS)
 DIFFERENT = [object(), 1.5, -1, b"x", [], {1: 2}, int, dgs, float("nan"), lambda: 1]
-"""Values of which no parameter takes more than a few."""
+"""Values of different types. No parameter accepts more than a few of them."""
 
 NUMBERS, TRUTHS = ("max_events", "tolerance"), ("verify", "resume", "fresh", "accept_code_change")
 

@@ -18,7 +18,7 @@ from tests.gallery.wrong import VALUE, Window
 
 
 class Scaled(Window):
-    """Made with an argument; it raises for payload 13."""
+    """A program with an argument, which raises for payload 13."""
 
     def __init__(self, factor):
         self.factor = factor

@@ -243,14 +243,14 @@ def test_check_of_a_missing_program_is_an_import_error(project):
 
 
 class Queue(dict):
-    """A dict whose order does not survive."""
+    """A dict whose order is lost in a checkpoint."""
 
 
 dgs.codec.register(Queue, to=lambda queue: sorted(queue.items()), from_=Queue, name="tests.Queue")
 
 
 class FirstComesFirst(dgs.Program):
-    """It relies on an order that its registered type does not carry."""
+    """Relies on an order that its registered type does not encode."""
 
     kinds = (dgs.kind("any"),)
 

@@ -1,4 +1,4 @@
-"""The gallery of flows: wrong operators are found under their code, right ones raise no alarm."""
+"""The gallery of flows: wrong operators are found under their code, and right operators pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_wrong_operator_is_found_under_its_code(name: str) -> None:
 
 
 def found(flow: Flow) -> list[str]:
-    """Return the codes of what is wrong with a flow: its types, or the laws of its steps."""
+    """Return the codes of a flow's mistakes: in its types, or in the laws of its steps."""
     try:
         flow.types()
     except FlowError as error:

@@ -1,4 +1,4 @@
-"""The gallery: wrong programs are found and named in few events, right ones raise no alarm."""
+"""The gallery: wrong programs are found and named in few events, and right programs pass."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SEEDS = 20
 MOST_EVENTS = 3
 TYPICAL_EVENTS = 2
 NEED_THREE = {"capped_points", "float_sum", "lists_a_dict", "lists_a_set", "mean_of_means"}
-"""No two events show what is wrong with them; with a hundred points some do, but shrinking seldom comes by."""
+"""Programs whose mistake no two events show. (Two events with a hundred points do, but shrinking seldom finds them.)"""
 SECONDS = 10
-"""Of this process, so that what else the machine does is not counted."""
+"""The longest CPU time of this process: other load does not count."""
 IN_A_HURRY = 50
-"""Examples where every test run pays for them."""
+"""Examples in the quick tests."""
 
 every_wrong = pytest.mark.parametrize("name", every_other(sorted(WRONG)))
 every_third_wrong = pytest.mark.parametrize("name", sorted(WRONG)[::3])

@@ -1,4 +1,4 @@
-"""Time passes as the program's own code measures it."""
+"""Times of random events are as far apart as the constants in the program's code."""
 
 import datetime as dt
 import re
@@ -25,7 +25,7 @@ class Timed(dgs.Program):
 
 
 class CountsWindows(Timed):
-    """It loops over all windows that have passed."""
+    """Loops over all windows that have passed."""
 
     def update(self, state, event, emit):
         while state < event.ts:

@@ -24,11 +24,11 @@ def test_help_imports_nothing_heavy_and_is_quick():
     both = [(python("-m", "dgs", "--help"), python("-c", "import typer")) for _ in range(3)]
     assert all("Usage: dgs" in shown for (shown, _), _ in both)
     help_seconds, typer_seconds = (min(seconds for _, seconds in runs) for runs in zip(*both, strict=True))
-    assert help_seconds < 4 * typer_seconds  # 1.5 times; how fast the machine is does not count
+    assert help_seconds < 4 * typer_seconds  # 1.5 times; the ratio does not depend on the machine
 
 
 def python(*arguments):
-    """Run an interpreter; return its output and its own CPU seconds."""
+    """Run an interpreter; return its output and its CPU seconds."""
     with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True) as process:
         shown = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)

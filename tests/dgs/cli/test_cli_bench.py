@@ -57,7 +57,7 @@ def test_bench_runs_vectorised_programs_both_ways(project, dgs, edit):
 
 
 def test_bench_fails_if_outputs_differ(project, dgs, edit, monkeypatch):
-    few = Bounds(few_events=0)  # these are few, and update_batch is what is wrong
+    few = Bounds(few_events=0)  # these are few events, and update_batch is the mistake
     monkeypatch.setitem(Worker.__init__.__kwdefaults__, "bounds", few)
     edit("program.py", "    def fork(", VECTORISED.format(fault=" + 1") + "\n    def fork(")
     done = dgs(f"bench plan.yaml {LOCAL}")

@@ -1,4 +1,4 @@
-"""A run whose process was killed: its record says that it is running, and every command says that it was killed."""
+"""A run whose process was killed: its record says that it is running, but every command says that it was killed."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ONWARD = "go on with: dgs resume run"
 
 @pytest.fixture
 def killed(tmp_path, monkeypatch):
-    """A project whose run was killed half-way; the number of its process is another process's by now."""
+    """A project whose run was killed half-way. Another process has its process id now."""
     monkeypatch.chdir(tmp_path)
     write_project(tmp_path)
     killed_in_an_epoch(tmp_path, at=71)

@@ -1,4 +1,4 @@
-"""The end of the process of a command: its exit code, what `atexit` has to do, and outputs that cannot be written."""
+"""The end of the process of a command: its exit code, `atexit` functions, and outputs that cannot be written."""
 
 import os
 import signal
@@ -139,7 +139,7 @@ def test_a_signal_whose_exception_was_swallowed_keeps_the_run_from_beginning(pro
 
 
 def test_an_error_after_such_a_signal_is_no_bug(project, dgs, monkeypatch):
-    """A module whose import was cut short is there in part, and whatever uses it fails."""
+    """A module whose import was interrupted is incomplete, and code that uses it fails."""
 
     def cut_short(*_: object, **__: object) -> None:
         process.came.append(signal.SIGTERM)

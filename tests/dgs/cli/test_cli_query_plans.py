@@ -203,7 +203,7 @@ def test_weights_are_for_queries(project, edit, dgs):
 
 
 def test_another_having_resumes_the_state(flights, edit, dgs):
-    """What is asked of a state may change; what is kept may not."""
+    """The answer from a state may change, but not the kept state."""
     from dgs.api.preparing import from_file, load
 
     before = load(from_file("plan.yaml", {})).identity_parts()

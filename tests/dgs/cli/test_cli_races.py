@@ -1,6 +1,6 @@
 """Races of commands for one run or one directory: nothing is overwritten, and a refused command says why.
 
-The moments are made by hand: a lock that is held stands for a process that is alive.
+The tests set up the moments by hand: a held lock stands for a live process.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_run_directory_of_a_run_that_was_killed_before_it_had_begun_is_used(shor
 def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
     second = beginning.new_directory(prepared.request, THERE)
-    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0  # the first, which was quick
+    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0  # the first run, which was quick
     before = (THERE / "results.json").read_text()
     with pytest.raises(OutputUnwritableError, match="results of an earlier run"):
         running.execute(Launch(prepared, second))
@@ -103,7 +103,7 @@ def test_a_directory_with_a_run_without_a_commit_names_the_command_that_goes_on(
     with alive(FIRST):
         assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 6
     assert dgs(f"resume {FIRST} {QUICK}").code == 0
-    assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 4  # it is done, and its results stay
+    assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 4  # the run is done, and its results stay
 
 
 def test_unwritable_lock_is_no_internal_error(tmp_path):
@@ -115,7 +115,7 @@ def test_unwritable_lock_is_no_internal_error(tmp_path):
 def test_resume_of_a_named_directory_without_commits_starts_the_run(failed, dgs):
     line = f"run plan.yaml --resume --run-dir {FIRST} {QUICK}"
     assert dgs(line).code == 0
-    assert dgs(line).code == 0  # supervisors start things again
+    assert dgs(line).code == 0  # a supervisor may start it again
     assert committed(failed / "out") == expected(SHORT)
 
 

@@ -1,4 +1,4 @@
-"""Runs that look for a better plan at the rates that they count: they say the command, or move by themselves."""
+"""Runs that look for a better plan at their counted rates: they print the command, or move by themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dgs.job.document import read
 from tests.dgs.recovering import PLAN, THERE, committed, expected, hasten, meanwhile, write_project
 
 COUNT = 2000
-"""Values of each stream: more than 20 s at the pace of the slow project, unless the run has moved before and is hastened."""
+"""Values of each stream: more than 20 s of the slow project, unless the run moves earlier and is then hastened."""
 
 BETTER = THERE / "control/better-plan.yaml"
 
@@ -58,7 +58,7 @@ def test_run_says_the_command_that_moves_it(project, dgs):
 
 @pytest.mark.parametrize("section", ["off", "{mode: advise, after: 300ms, gain: 1000000000}"])
 def test_run_that_is_not_to_look_or_has_no_better_plan_says_nothing(project, dgs, section):
-    write_project(project, plan=PLAN + f"replan: {section}\n", count=150)  # it takes more than a second
+    write_project(project, plan=PLAN + f"replan: {section}\n", count=150)  # the run takes more than a second
     done = dgs("run plan.yaml --run-dir there")
     assert (done.code, "times as fast" in done.err, BETTER.exists()) == (0, False, False)
 

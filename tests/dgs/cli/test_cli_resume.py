@@ -99,7 +99,7 @@ def test_killed_run_is_resumed_until_it_is_done_and_gives_the_outputs_of_the_seq
     write_project(project, count=400, plan=PLAN + CHECKPOINT)
     moments, commits = random.Random(7), [0]
     for command, waits_at in ((["run", "plan.yaml", "--run-dir"], 150), (["resume"], 300)):
-        let_wait(project, waits_at)  # it cannot come to its end before it is killed
+        let_wait(project, waits_at)  # the run cannot end before it is killed
         with dgs_process(*command, "there") as process:
             wait_until(lambda: process.poll() is not None or epoch_in(project / "saved") > commits[-1])
             time.sleep(moments.uniform(0, 0.1))
@@ -165,13 +165,13 @@ def test_named_command_starts_again_in_another_run_directory(stopped_saving, dgs
 
 
 def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_saving, dgs):
-    for _ in range(2):  # refusing leaves everything as it is
+    for _ in range(2):  # a refused command changes nothing
         done = dgs(f"run plan.yaml --run-dir there {QUICK}")
         assert done.code == 2
         assert done.err.startswith("error[DGS202]: the run in there has not finished: ")
         assert "`dgs resume there`" in done.err
         assert "`dgs run plan.yaml --fresh`" in done.err
-    assert dgs(f"run plan.yaml {QUICK}").code == 2  # also by the checkpoints that the plan file names
+    assert dgs(f"run plan.yaml {QUICK}").code == 2  # also with the checkpoints that the plan file names
     assert dgs(f"run plan.yaml --run-dir there --resume {QUICK}").code == 0
     assert committed(stopped_saving / "out") == expected()
     assert dgs(f"run plan.yaml {QUICK}").code == 0
@@ -221,7 +221,7 @@ def test_resume_without_a_name_takes_the_newest_unfinished_run_here(slow, dgs):
 
 def test_damaged_newest_checkpoint_is_skipped_and_no_output_repeats(stopped_saving, dgs):
     newest = max((stopped_saving / "saved").glob("state-*.dgs"), key=lambda path: int(path.stem[6:]))
-    assert newest.name != "state-1.dgs"  # there is an older one
+    assert newest.name != "state-1.dgs"  # there is an older checkpoint
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 1
     newest.write_bytes(data)
@@ -282,7 +282,7 @@ def test_run_that_is_alive_is_busy(stopped_saving, dgs):
 def test_run_that_committed_nothing_starts_again_in_its_directory(slow, dgs):
     directory = RunDirectory.create(THERE)
     assert dgs(f"run plan.yaml {QUICK} --run-dir other").code == 0
-    for name in ("plan.yaml", "run.json"):  # as after a SIGKILL at once
+    for name in ("plan.yaml", "run.json"):  # as after an early SIGKILL
         (THERE / name).write_bytes((Path("other") / name).read_bytes())
     directory.note(status="running")
     assert dgs(f"resume there --verify {QUICK}").code == 0

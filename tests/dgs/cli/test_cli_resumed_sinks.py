@@ -1,4 +1,4 @@
-"""A run continues into the sinks that hold its outputs, or not at all: nothing that is committed is cleared."""
+"""A resumed run continues in the sinks that hold its outputs, or is refused. Committed outputs are never cleared."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_sinks(sinks: str) -> str:
 
 @pytest.fixture
 def stopped(project, dgs):
-    """A run into a database and into files, in `there`, that was stopped on its way."""
+    """A run into a database and into files, in `there`, that was stopped before its end."""
     write_project(project, plan=with_sinks(BOTH) + CHECKPOINT, waits_at=[EARLY])
     with meanwhile(THERE, lambda: library.stop(THERE)):
         assert dgs("run plan.yaml --run-dir there").code == 0
@@ -116,7 +116,7 @@ def test_a_sink_that_keeps_nothing_may_be_added(stopped, dgs):
 
 @pytest.mark.parametrize("damage", [None, b"", b"0" * 31, b"0" * 31 + b"\x01", "the record names none"])
 def test_an_id_of_version_0_1_that_is_damaged_is_refused(stopped, dgs, damage):
-    """Version 0.1.0 kept the id in a file without a digest; here one is made of a run of today."""
+    """Version 0.1.0 kept the id in a file without a digest; here such a file is made from a current run."""
     store = CheckpointDirectory(stopped / "saved")
     record = store.committed()
     forget_run(stopped / "saved")
@@ -132,7 +132,7 @@ def test_an_id_of_version_0_1_that_is_damaged_is_refused(stopped, dgs, damage):
 
 
 def forget_run(saved: Path) -> None:
-    """Let the record say what that of version 0.1.0 said."""
+    """Rewrite the record as version 0.1.0 wrote it."""
     from dataclasses import replace
 
     store = CheckpointDirectory(saved)

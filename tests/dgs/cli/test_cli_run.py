@@ -69,7 +69,7 @@ def test_json_prints_one_object_with_the_figures(project, dgs, run_dirs):
 
 
 def test_results_have_these_fields_in_this_order(project, dgs):
-    """Scripts of users read them: a field may be added, none may go."""
+    """Users' scripts read them: a field may be added, but none removed."""
     report = json.loads(dgs("run plan.yaml --json").out)
     assert list(report) == [
         *("status", "name", "program", "started", "runtime", "plan"),
@@ -294,7 +294,7 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
 )
 def test_signal_stops_the_run_and_keeps_partial_outputs(project, edit, run_dirs, number, code):
     marker = project / "started"
-    # naps, for a signal between the check for signals and a long sleep would wait for its end
+    # short sleeps: a signal just before a long sleep would wait until its end
     naps = "[time.sleep(0.05) for _ in range(6000)]"
     wait = f"import pathlib, time; pathlib.Path({str(marker)!r}).touch(); {naps}"
     edit("program.py", "        emit(state)\n", f"        emit(state)\n        {wait}\n")
@@ -329,7 +329,7 @@ def test_closed_stdout_ends_the_run_quietly(project):
 
 
 def shown_next(master):
-    """Return the next text on a terminal, nothing at its end. A terminal must be read, because it buffers little."""
+    """Return the next text on a terminal, nothing at its end. A terminal must be read, because its buffer is small."""
     try:
         return os.read(master, 1 << 16)
     except OSError:
@@ -378,7 +378,7 @@ RUNTIMES = [
 
 
 def said(directory):
-    """Return the level, origin, host and text of what the program says in the log of a run."""
+    """Return the level, origin, host and text of the program's messages in the log of a run."""
     return re.findall(r" UTC (\w+) (\w+) on host (\d) \(\S+\): (.*)", (directory / "run.log").read_text())
 
 

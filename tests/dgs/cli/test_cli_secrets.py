@@ -1,4 +1,4 @@
-"""Values of environment variables: used everywhere, written and shown nowhere. And who may read what a run leaves."""
+"""Values of environment variables: used everywhere, written and shown nowhere. And the permissions of a run's files."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def project(tmp_path):
 
 
 def dgs(project, *words, secret=SECRET, umask=0o022):
-    """Run a command in a process of its own; return its exit code and all it said."""
+    """Run a command in a process of its own; return its exit code and its whole output."""
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     environ.pop("DGS_TEST_SECRET", None)
     if secret is not None:
@@ -139,7 +139,7 @@ def spellings(secret):
 
 
 def leaks(project):
-    """Return the files below the project that hold the secret, but for those that the test wrote."""
+    """Return the files below the project that contain the secret, without those that the test wrote."""
     files = [path for path in project.rglob("*") if path.is_file() and path.name != "valid.json"]
     return [path for path in files if any(text.encode() in path.read_bytes() for text in spellings(SECRET))]
 
@@ -187,7 +187,7 @@ def test_failed_run_is_resumed_with_the_value_of_today(project):
 
 
 def test_stored_plan_reads_what_it_was_written_from(project):
-    """Numbers, quoted text and paths with variables in them, from a directory that is another one."""
+    """Numbers, quoted text and paths with variables, read from another directory."""
     written = {
         "streams.numbers.source.generator.args.stop=${env:DGS_STOP}",
         "streams.numbers.source.generator.args.password='${env:DGS_TEXT}'",
@@ -252,7 +252,7 @@ checkpoint: {every: 1ms}
 
 @pytest.mark.parametrize("line", ['{"kind": "end"}', "{"], ids=["right", "wrong"])
 def test_token_of_a_port_is_in_no_file_and_no_message(project, line):
-    """Neither the right one nor that of a client that shows another."""
+    """Neither the right token nor the wrong token of a client."""
     write_files(project, {"plan.yaml": SOCKET, "valid.json": '["open"]'})
     run = subprocess.Popen(
         [sys.executable, "-m", "dgs", "run", "plan.yaml", "--run-dir", "one", "--json"],
@@ -308,7 +308,7 @@ def modes(place):
 def test_run_directory_is_for_its_user_or_the_group_whatever_the_mask_of_the_process(
     project, umask, folders, files, of_process
 ):
-    """Skipped events, checkpoints, outputs, a story: all that a run makes there. Sinks elsewhere keep the mask of the process."""
+    """Skipped events, checkpoints, outputs, a story: all files of the run in it. Sinks elsewhere keep the mask of the process."""
     (project / "fails").touch()
     plan = PLAN.replace("- jsonl: {path: out}", "- jsonl: {path: out}\n  - jsonl: {path: one/outputs}")
     (project / "plan.yaml").write_text(plan + "on_error: skip\n" + (f"umask: {umask}\n" if umask else ""))
@@ -330,7 +330,7 @@ def test_run_directory_is_for_its_user_or_the_group_whatever_the_mask_of_the_pro
 
 @pytest.mark.parametrize("taken", [None, "notes.txt", "plan.yaml"])
 def test_directory_that_was_there_keeps_its_mode_unless_it_is_empty(project, taken):
-    """As the home directory of the user does, or `/`: others have files there, too."""
+    """Such as the home directory of the user, or `/`: it has files of others, too."""
     there = project / "there"
     there.mkdir()
     if taken is not None:
@@ -385,7 +385,7 @@ except PermissionError:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
 def test_another_user_reads_writes_and_reaches_nothing_of_a_run(project):
-    """But what is the user's own, and the outputs that a sink puts elsewhere. All above the project is open to that user."""
+    """Except the project's own files and the outputs of sinks elsewhere. All folders above the project are open to the other user."""
     import shutil
     import tempfile
 

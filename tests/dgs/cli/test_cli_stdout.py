@@ -1,4 +1,4 @@
-"""Runs whose stdout is a pipe that is read late, or not at all: they commit, stop in time, and lose no line."""
+"""Runs whose stdout is a pipe that is read late, or never: they commit, stop in time, and lose no line."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_signal_stops_at_a_checkpoint_and_the_run_can_be_resumed(project, dgs, n
         "go on with: dgs resume there\n"
     )
     assert (results["status"], results["stopped_at"]) == ("stopped", epoch)
-    assert len(committed(project / "out")) == results["events_in"] > 0  # an output each
+    assert len(committed(project / "out")) == results["events_in"] > 0  # one output each
     assert not list((project / "out").glob("*.partial"))
     assert dgs(f"resume there --verify {QUICK}").code == 0
     assert committed(project / "out") == expected()

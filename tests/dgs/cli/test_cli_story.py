@@ -14,7 +14,7 @@ from dgs.workers.event_log import LogWriter
 from tests.dgs.recovering import EARLY, THERE, meanwhile
 
 FAILS = "// (event.payload != 200)"
-"""At the last value of `right`."""
+"""A program that fails at the last value of `right`."""
 
 
 @pytest.fixture

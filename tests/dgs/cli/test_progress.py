@@ -1,4 +1,4 @@
-"""Progress on stderr: how often a line comes, and with what before it."""
+"""Progress on stderr: how often a line is printed, and its prefix."""
 
 from dgs.cli.loudness import Progress
 from dgs.observe import RunFigures

@@ -1,4 +1,4 @@
-"""`dgs runs`: what is listed, and what is removed and what never is."""
+"""`dgs runs`: which runs are listed, which are removed, and which never are."""
 
 import json
 import re

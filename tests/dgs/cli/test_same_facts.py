@@ -20,7 +20,7 @@ pytest.importorskip("prometheus_client")
 
 
 def metrics_of(figures):
-    """Return the values of all series: by name and the labels beside `plan` and `run`."""
+    """Return the values of all series by name and labels, without the labels `plan` and `run`."""
     collector = RunCollector("run", clock=lambda: figures.t)
     collector.take(figures)
     return {
@@ -34,7 +34,7 @@ def metrics_of(figures):
 
 
 def page_of(directory, status):
-    """Return the texts of the page of a run at its last moment, by their places."""
+    """Return the texts of the page at the end of a run, by slot."""
     with closing(RunView(directory, lambda: status)) as view:
         seen = view.seen()
     return Pictures(seen).scene(seen.moments[-1])
@@ -109,7 +109,7 @@ def test_lags_of_a_run_that_is_stopped_agree(project, dgs):
         assert duration(lag) in next(
             line for line in dgs("top there").out.splitlines() if line.startswith(name)
         )
-    part = re.search(r"\d+ %", line_of(last))[0]  # of bounded input: the line has no lag
+    part = re.search(r"\d+ %", line_of(last))[0]  # bounded input: the line has no lag
     assert page["done"].startswith(part)
     assert page["done"].endswith(f"{seconds(max(lags.values()))} behind the clock")
     assert page["events"].startswith(f"{last.events:,} in all")

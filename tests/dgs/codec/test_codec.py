@@ -37,7 +37,7 @@ brief = settings(max_examples=30, deadline=None)
 
 
 def tag_of(kind, key):
-    """Return a tag; keys that are refused are not drawn."""
+    """Return a tag; invalid keys are not drawn."""
     try:
         return Tag(kind, key)
     except ProgramError:
@@ -675,11 +675,11 @@ def test_encode_keeps_the_bytes_that_stored_hashes_depend_on(value, data):
 
 
 def test_encode_of_ten_thousand_numbers_takes_little_longer_than_msgpack_alone():
-    """Compared with msgpack on the same machine, so that its speed does not matter."""
+    """Compared with msgpack on the same machine, so its speed does not matter."""
     rows = [float(i) for i in range(10_000)]
     both = [(_seconds(codec.encode, rows), _seconds(msgpack.packb, rows)) for _ in range(20)]
     fastest, fastest_alone = map(min, zip(*both, strict=True))
-    assert fastest < 8 * fastest_alone  # 2.4 times; 20 times if each number were encoded by itself
+    assert fastest < 8 * fastest_alone  # 2.4 times; 20 times if each number were encoded separately
 
 
 def _seconds(function, argument):

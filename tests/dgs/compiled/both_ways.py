@@ -1,4 +1,4 @@
-"""Runs of a program as Python does them and as compiled loops do them, and an equality that sees every bit.
+"""Runs of a program by Python and by compiled loops, and an equality that sees every bit.
 
 A loop is translated in two ways: by LLVM, and by Python itself with the checked operations written out. Python
 needs no time to compile, so most random programs are translated by it: they test the lowering.
@@ -24,14 +24,14 @@ NUMBERS = count()
 
 
 def by_python(loop, change=lambda text: text, **operations):
-    """Return a loop as a function of Python. `change` and `operations`: what a mutant does otherwise."""
+    """Return a loop as a Python function. `change` and `operations`: the differences of a mutant."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(python_loops, "OPERATIONS", {**python_loops.OPERATIONS, **operations})
         return python_loops.python_loop(replace(loop, text=change(loop.text)))
 
 
 def program_of(text):
-    """Return an object of the class `P` in a text, whose source Python finds. `A`, `B`: kinds."""
+    """Return an object of the class `P` in a text. Python can find its source. `A`, `B`: kinds."""
     name = f"<program {next(NUMBERS)}>"
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     space = {"dgs": dgs, "math": math, "A": dgs.kind("a"), "B": dgs.kind("b"), "__name__": __name__}
@@ -40,7 +40,7 @@ def program_of(text):
 
 
 def exact(value):
-    """Return a value as what is equal only for the same bits: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    """Return a form of a value that is equal only for the same bits: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
     if isinstance(value, float):
         return "float", "nan" if math.isnan(value) else struct.pack("<d", value)
     if isinstance(value, dict):
@@ -73,7 +73,7 @@ class Compiled:
         self.update = CompiledUpdate(program.states()[0].update, loop.fold_batch, translate=translate)
 
     def fold(self, batch, state, cuts=()):
-        """Return the same as `interpreted`. `cuts`: where the batch is cut into several."""
+        """Return the same as `interpreted`. `cuts`: the rows where the batch is cut."""
         made, start = [], 0
         try:
             for stop in (*cuts, len(batch)):
@@ -101,12 +101,12 @@ def batch_of(payload, *, tags=None, codes=None):
 
 
 def without_limit(monkeypatch):
-    """Let a batch deviate as often as it likes."""
+    """Allow any number of deviations in a batch."""
     monkeypatch.setattr(compiled_update, "MOST_DEVIATIONS", 10**9)
 
 
 def differing(writer, start, translate=by_python):
-    """Return whether a random program does something else when it is compiled, its text, and the compiled update."""
+    """Return whether a random program behaves differently when compiled, its text, and the compiled update."""
     text = writer.program()
     program = program_of(text)
     compiled = Compiled(program, translate)

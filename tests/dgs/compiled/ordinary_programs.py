@@ -1,4 +1,7 @@
-"""Programs as people write them, by what is in them. Payloads have columns x: int, y: float, z: bool, s: text. `KEYED`: their states are by key."""
+"""Typical programs of users, named after their contents. Payloads have columns x: int, y: float, z: bool, s: text.
+
+`KEYED`: their states are by key.
+"""
 
 PROGRAMS = {
     "sqrt": """

@@ -7,7 +7,7 @@ METHODS = 3
 
 
 class CallWriter(Writer):
-    """Writes a random program whose update calls methods. A method calls only those before it."""
+    """Writes a random program whose update calls methods. A method calls only earlier methods."""
 
     def __init__(self, seed):
         super().__init__(seed)
@@ -29,7 +29,7 @@ class CallWriter(Writer):
         return "\n".join([*lines, "        return a, b, f, o, p", ""])
 
     def body(self, depth, *, emits):
-        """Return the statements of a method: some may return, the last one does."""
+        """Return the statements of a method: some may return, and the last one does."""
         choose, lines = self._random.choice, []
         for _ in range(self._random.randint(0, 3)):
             kind = choose(["set", "set", "if", "if", "emit", "emit", "raise"])
@@ -50,7 +50,7 @@ class CallWriter(Writer):
         return [*lines, f"return {self.filled('$i', 1)}"]
 
     def expression(self, of, depth):
-        """Return an expression, now and then with a call."""
+        """Return an expression, sometimes with a call."""
         if self._known and of == "i" and self._random.random() < 0.25:
             number = self._random.randrange(self._known)
             given = [self._random.choice(self._leaves["i"]) for _ in range(2)]

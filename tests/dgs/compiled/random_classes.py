@@ -1,6 +1,6 @@
 """Random programs as users write them: states of records, methods, constants that change, columns of all types, also with nulls.
 
-`random_programs` has the operators; here it is what is around them.
+`random_programs` tests the operators; this module tests everything around them.
 """
 
 import numpy as np
@@ -112,7 +112,7 @@ class ClassWriter(Writer):
         return batch_of(payload, tags=tags, codes=[draw.randrange(len(tags)) for _ in range(count)])
 
     def change(self, program):
-        """Change now and then what the program reads from outside."""
+        """Sometimes change a value that the program reads from outside."""
         if self._random.random() < 0.3:
             type(program).update.__globals__["LIMIT"] = self._random.randint(1, 9)
         if self._random.random() < 0.3:
@@ -120,7 +120,7 @@ class ClassWriter(Writer):
 
 
 def differing_class(seed, translate=by_python):
-    """Return whether a random class does something else when it is compiled, its text, and the compiled update."""
+    """Return whether a random class behaves differently when compiled, its text, and the compiled update."""
     writer = ClassWriter(seed)
     text = writer.program()
     program = program_of(text)

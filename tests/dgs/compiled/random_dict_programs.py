@@ -71,7 +71,7 @@ class DictWriter(Writer):
         return [f"if {self.filled('$c', 1)}:", "    return state"]
 
     def dict_batch(self):
-        """Return a batch of events of two kinds with keys, and where it is cut."""
+        """Return a batch of events of two kinds with keys, and the rows where it is cut."""
         draw = self._random
         count = draw.randint(1, 14)
         tags = [dgs.Tag(kind, key) for key in self.keys for kind in "ab"]

@@ -1,6 +1,6 @@
-"""Random programs that are accepted, as text, and random batches for them: numbers small and at the edges of 32, 53 and 64 bits.
+"""Random programs that the compiler accepts, as text, and random batches: small numbers and the limits of 32, 53 and 64 bits.
 
-They come from a seed: Hypothesis draws the seed, since drawing every token takes it longer than running the program.
+They are made from a seed, which Hypothesis draws: drawing every token would take longer than running the program.
 """
 
 import random
@@ -106,7 +106,7 @@ class Writer:
         return lines
 
     def loop(self, depth):
-        """Return a loop of a few rounds, some of which it leaves."""
+        """Return a loop of a few rounds, with `break` or `continue` in some."""
         items = self._random.choice(["(a, x, 3)", "range(3)", "reversed((b, 1))", "(x, 2, b)[:2]"])
         lines = [f"for n in {items}:", *("    " + line for line in self.block(depth - 1))]
         leaves = [f"    if {self.filled('$c', 1)}:", f"        {self._random.choice(['break', 'continue'])}"]
@@ -119,7 +119,7 @@ class Writer:
         return self._random.choice([raises, [f"assert not {test}, 'no'"]])
 
     def filled(self, form, depth):
-        """Return a form with random expressions in its places."""
+        """Return a template with random expressions in its gaps."""
         return re.sub(r"\$(\w)", lambda found: self.expression(found[1], depth), form)
 
     def expression(self, of, depth):
@@ -128,13 +128,13 @@ class Writer:
         return f"({self.filled(self._random.choice(FORMS[of]), depth - 1)})"
 
     def ints(self, count):
-        """Return random ints: of some programs small ones only, so that nothing deviates."""
+        """Return random ints: for some programs only small ones, so that nothing deviates."""
         large = self._random.choice([0.0, 0.05, 0.4])
         draw = self._random
         return [draw.choice(EDGES) if draw.random() < large else draw.randint(-5, 5) for _ in range(count)]
 
     def batch(self):
-        """Return a batch of 1 to 12 events of the kinds a and b, and where it is cut."""
+        """Return a batch of 1 to 12 events of the kinds a and b, and the rows where it is cut."""
         draw = self._random
         count = draw.randint(1, 12)
         floats = [

@@ -1,6 +1,6 @@
-"""Random runs of a given program: batches of several streams with ties, small numbers and those at the edges, cut anywhere.
+"""Random runs of a given program: batches of several streams with ties, small and extreme numbers, and random cuts.
 
-A run is a release whose lanes depend on each other as the program says. It is folded by machine code and event by event.
+A run is a release whose lanes depend on each other as in the program. It is folded by machine code and event by event.
 """
 
 import random
@@ -19,18 +19,18 @@ from tests.dgs.compiled.random_programs import EDGES, FLOATS
 from tests.dgs.compiled.test_merged_lanes import by_key, sequential
 
 AT_ONCE = 100
-"""So many runs share a worker, and so its loops and the widest types of states so far."""
+"""The number of runs that share a worker, with its loops and the widest types of its states so far."""
 
 
 class Runs:
-    """Random runs of a program. `tags`: those of its events. `floats`, `objects`: what payloads are, else ints. `counts`: of events."""
+    """Random runs of a program. `tags`: of its events. `floats`, `objects`: the payloads, by default ints. `counts`: numbers of events."""
 
     def __init__(self, program, tags, *, floats=False, objects=False):
         self._program, self._tags, self._floats, self._objects = program, tags, floats, objects
         self.compiled = self.interpreted = self.deviations = 0
 
     def differing(self, seeds):
-        """Return the seeds of runs that give something else when they are compiled."""
+        """Return the seeds of runs with other results when compiled."""
         wrong = []
         for seed in seeds:
             if seed % AT_ONCE == 0:

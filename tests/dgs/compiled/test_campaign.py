@@ -17,7 +17,7 @@ RUNS, FEW = 10_000, 40
 
 
 class Range(dgs.Program):
-    """Keeps the least and the most of floats, and their sum, and refuses what is too large."""
+    """Keeps the minimum, maximum and sum of floats, and raises for large ones."""
 
     def init(self):
         return None, None, 0.0
@@ -58,7 +58,7 @@ PROGRAMS = {
 
 
 def campaign(name, runs):
-    """Return the random runs of a program that differ, and what was compiled."""
+    """Return the random runs of a program that differ, and the compiled update."""
     program, tags, options = PROGRAMS[name]
     done = Runs(without_batches(program), tags, **options)
     return done.differing(range(runs)), done

@@ -1,4 +1,4 @@
-"""The choice between compiled and interpreted folds by their times: the cheaper one, and the same outputs whatever is chosen."""
+"""The choice between compiled and interpreted folds by their times: the cheaper one is chosen, and outputs do not depend on the choice."""
 
 import random
 
@@ -16,7 +16,7 @@ MEASURED = COMPILED_FIRST + INTERPRETED_NEXT
 
 
 class Work:
-    """Folds that take so many seconds by a clock of their own. `done`: which were compiled."""
+    """Folds that take given seconds by a simulated clock. `done`: which folds were compiled."""
 
     def __init__(self, compiled, interpreted):
         self.compiled, self.interpreted = compiled, interpreted

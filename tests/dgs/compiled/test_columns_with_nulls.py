@@ -1,4 +1,4 @@
-"""Columns of numbers with nulls: values that may be None, as the interpreter has them."""
+"""Columns of numbers with nulls: values that may be None, as in the interpreter."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Runs with `compile: require`: outputs and states are the interpreted run's, and what is not accepted is refused at the start."""
+"""Runs with `compile: require`: outputs and states equal the interpreted run's, and other programs are refused at the start."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ N = dgs.kind("n")
 
 
 class Inverse(dgs.Program):
-    """Counts, and now and then emits a quotient whose divisor may be zero."""
+    """Counts, and sometimes emits a quotient whose divisor may be zero."""
 
     kinds = (N,)
 
@@ -41,7 +41,7 @@ class Inverse(dgs.Program):
 
 
 class Sum(Inverse):
-    """Adds what is not null, and emits how much that is, and what is null. `is_tested`: whether it asks for None first."""
+    """Adds values that are not null, and emits the sum, and the nulls. `is_tested`: whether it tests for None first."""
 
     def __init__(self, is_tested):
         self.is_tested = is_tested
@@ -55,7 +55,7 @@ class Sum(Inverse):
 
 
 class Words(Inverse):
-    """Has a state that is not accepted."""
+    """Has a state that the compiler does not accept."""
 
     def init(self):
         return ""
@@ -188,7 +188,7 @@ def test_a_run_of_keyed_streams_that_alternate_is_compiled(optimizer):
 
 
 def test_compiling_beside_a_run_makes_the_worker_wait_for_nothing(machine, monkeypatch):
-    """The child is stood in for: what it leaves behind decides when the loop is used."""
+    """A fake replaces the child process: the loop is used once the fake has left its file."""
     started = []
     monkeypatch.setattr(compiled_beside, "_started", lambda path: started.append(path) or Running())
     program, batch = Inverse(), batch_of(list(range(1, 400)))

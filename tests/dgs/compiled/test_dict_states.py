@@ -1,4 +1,4 @@
-"""States that are dicts by key: compiled equals interpreted, in the entries, in their order, and in objects that are only kept."""
+"""States that are dicts by key: compiled equals interpreted in the entries, their order, and objects that are only kept."""
 
 import re
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from tests.dgs.compiled.random_dict_programs import DictWriter
 
 
 def differs(seed, translate=by_python):
-    """Return whether a random program does something else when it is compiled, its text, and the compiled update."""
+    """Return whether a random program behaves differently when compiled, its text, and the compiled update."""
     writer = DictWriter(seed)
     text = writer.dict_program()
     program = program_of(text)
@@ -37,7 +37,7 @@ def test_compiled_equals_interpreted(seed):
 
 
 def test_random_programs_are_compiled():
-    """Else the interpreter was compared with itself."""
+    """Otherwise the interpreter would be compared with itself."""
     done = [differs(seed)[2] for seed in range(100)]
     assert sum(update.events for update in done) > 2 * sum(update.interpreted for update in done)
     assert sum(update.deviations for update in done) > 10
@@ -173,7 +173,7 @@ def test_a_state_that_is_not_compiled_says_what_is(state, why):
 
 @pytest.mark.parametrize(("keys", "is_compiled"), [(100, False), (8, True)])
 def test_few_events_of_many_keys_are_interpreted(keys, is_compiled):
-    """Their entries would go into arrays and back for nothing."""
+    """Copying their entries into arrays and back would not pay."""
     program = program_of(KEEPS_RECORDS)
     compiled = Compiled(program)
     batch = batch_of(
@@ -200,7 +200,7 @@ def test_a_key_that_comes_late_in_a_batch_has_its_slot(first):
 @pytest.mark.parametrize("is_compiled_first", [True, False])
 @pytest.mark.parametrize("seed", range(25))
 def test_a_state_that_was_saved_is_folded_on_in_the_other_mode(seed, is_compiled_first):
-    """Checkpoints hold what the codec makes of a state, so a run may be resumed with another `compile:`."""
+    """Checkpoints hold encoded states, so a run may be resumed with another `compile:`."""
     writer = DictWriter(seed)
     program = program_of(writer.dict_program())
     batch, _ = writer.dict_batch()

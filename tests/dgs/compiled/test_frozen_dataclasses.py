@@ -1,4 +1,4 @@
-"""Frozen dataclasses in states: those that are more than their fields are interpreted."""
+"""Frozen dataclasses in states: classes with more than fields are interpreted."""
 
 import pickle
 from typing import NamedTuple
@@ -89,5 +89,5 @@ class Pair(NamedTuple):
 
 
 def test_a_named_tuple_that_was_pickled_is_still_one():
-    pickle.dumps(Pair(1), 2)  # leaves `__slotnames__` with the class
+    pickle.dumps(Pair(1), 2)  # adds `__slotnames__` to the class
     assert is_named_tuple(Pair)

@@ -1,4 +1,4 @@
-"""Calls of the user's own functions are lowered where they stand: equal to the calls, and every mutant of that is found."""
+"""Calls of the user's own functions are inlined: the results are equal, and every mutant of the inlining is found."""
 
 from contextlib import contextmanager
 
@@ -21,7 +21,7 @@ A, B = dgs.kind("a"), dgs.kind("b")
 
 
 def differs(seed, translate=by_python):
-    """Return whether a random program does something else when it is compiled, its text, and the compiled update."""
+    """Return whether a random program behaves differently when compiled, its text, and the compiled update."""
     return differing(CallWriter(seed), START, translate)
 
 
@@ -32,7 +32,7 @@ def test_compiled_equals_interpreted(seed):
 
 
 def test_random_programs_with_calls_are_compiled():
-    """Else the interpreter was compared with itself."""
+    """Otherwise the interpreter would be compared with itself."""
     done = [differs(seed)[2] for seed in range(60)]
     assert sum(update.events for update in done) > sum(update.interpreted for update in done)
 
@@ -172,7 +172,7 @@ def test_a_method_that_is_replaced_is_lowered_again():
 
 
 def test_a_method_that_reads_the_stream_gets_its_name():
-    """The class of lanes has the name only if something asks for it."""
+    """The class of lanes has the name only if the program reads it."""
     text = (
         f"{HEAD}    def m(self, event): return self.of(event)\n    def of(self, event): return event.stream\n"
     )
@@ -198,7 +198,7 @@ def test_a_method_that_raises_or_has_a_default_is_compiled_where_it_does_not_rai
 
 
 def test_what_changes_all_the_time_is_interpreted_after_a_while():
-    """Each change asks for another loop, which takes a process to compile."""
+    """Each change needs another loop, and a process to compile it."""
     text = f"{HEAD}    def update(self, state, event, emit):\n        return state + self.limit\n"
     program, batch, made = program_of(text), batch_of(np.arange(9)), []
     compiled = Compiled(program, lambda loop: made.append(loop) or by_python(loop))
@@ -209,7 +209,7 @@ def test_what_changes_all_the_time_is_interpreted_after_a_while():
 
 
 class Odd:
-    """Equal to all, and says so aloud."""
+    """Equal to everything; counts comparisons."""
 
     asked = 0
 

@@ -1,4 +1,4 @@
-"""Partial states that are joined by the compiled loop before events: equal to `join` and `update`, event by event."""
+"""Partial states that the compiled loop joins before events: equal to `join` and `update`, event by event."""
 
 import math
 from typing import NamedTuple
@@ -23,7 +23,7 @@ FLOATS = st.floats() | st.sampled_from([0.0, -0.0, math.inf])
 
 
 class Sums(dgs.Program):
-    """Keeps a number, and gives it out before each event."""
+    """Keeps a sum, and emits it before each event."""
 
     def init(self):
         return 0
@@ -75,7 +75,7 @@ class Means(Sums):
 
 
 class Kept(Sums):
-    """Leaves the joined state as it is."""
+    """A program whose join does not change the state."""
 
     def join(self, left, right):
         return (left * 3 + right) % 1000
@@ -190,7 +190,7 @@ def test_a_mutant_of_the_join_is_found(of, change):
 
 
 class Appends(Sums):
-    """Joins in a way that is not compiled."""
+    """A program whose join the compiler does not accept."""
 
     def join(self, left, right):
         return int(f"{left}{abs(right)}") % 1000

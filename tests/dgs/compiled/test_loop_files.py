@@ -1,4 +1,4 @@
-"""Files of loops: what was torn is compiled again, and a folder that cannot be written is no reason to fail."""
+"""Files of loops: a torn file is compiled again, and a read-only folder is no error."""
 
 import shutil
 

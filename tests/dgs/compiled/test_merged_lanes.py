@@ -24,7 +24,7 @@ from tests.dgs.compiled.random_programs import START
 
 
 class CountsBetween(dgs.Program):
-    """Adds up events of kind `a`; one of kind `b` gives the sum and starts again."""
+    """Adds up events of kind `a`; an event of kind `b` emits the sum and resets it."""
 
     kinds = (dgs.kind("a"), dgs.kind("b"))
 
@@ -42,7 +42,7 @@ class CountsBetween(dgs.Program):
 
 
 def lanes_of(writer, draw, *, with_keys):
-    """Return batches of several streams, with ties, each lane with its number: a lane has one key."""
+    """Return batches of several streams, with ties, by number of lane. A lane has one key."""
     lanes, batches = [], []
     for lane in range(draw.randint(2, 4)):
         tags = [
@@ -78,7 +78,7 @@ def lanes_of(writer, draw, *, with_keys):
 
 
 def by_tag(batch, lane):
-    """Return the events of each tag of a stream as a lane of its own, by the number of the lane."""
+    """Return the events of each tag of a stream as a separate lane, by number of lane."""
     codes = np.asarray(batch.codes)
     rows = {lane + 10 * code: np.flatnonzero(codes == code) for code in range(len(batch.tags))}
     return {number: batch.take(own) for number, own in rows.items() if len(own)}
@@ -156,7 +156,7 @@ def test_merged_lanes_give_what_update_gives(seed):
 
 
 def test_random_lanes_are_merged_by_the_loop():
-    """Else the interpreter was compared with itself."""
+    """Otherwise the interpreter would be compared with itself."""
     done = [differs(seed)[2] for seed in range(100)]
     assert sum(update.events for update in done) > sum(update.interpreted for update in done)
     assert sum(update.deviations for update in done) > 5

@@ -137,7 +137,7 @@ def test_operators_of_the_lowered_text_are_those_of_python(name, monkeypatch):
 @pytest.mark.parametrize("name", QUICK)
 def test_operators_of_machine_code_are_those_of_python(name, monkeypatch, machine):
     done = check_grid(name, QUICK[name], machine, monkeypatch)
-    assert done.events > done.interpreted  # else the interpreter was compared with itself
+    assert done.events > done.interpreted  # otherwise the interpreter would be compared with itself
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Programs as people write them are compiled, and do what the interpreter does."""
+"""Typical programs of users are compiled, and equal the interpreter."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Random classes on random batches: compiled equals interpreted, to the bit, also in what they raise."""
+"""Random classes on random batches: compiled equals interpreted, to the bit, also in exceptions."""
 
 import pytest
 
@@ -23,4 +23,4 @@ def test_random_classes_give_what_they_give_interpreted(seeds, translate):
         assert not is_wrong, f"seed {seed}:\n{text}"
         events += update.events
         interpreted += update.interpreted
-    assert events > interpreted  # else the interpreter was compared with itself
+    assert events > interpreted  # otherwise the interpreter would be compared with itself

@@ -15,7 +15,7 @@ from tests.dgs.compiled.random_programs import START, Writer
 
 
 def differs(seed, translate=by_python):
-    """Return whether a random program does something else when it is compiled, and the program."""
+    """Return whether a random program behaves differently when compiled, and the program."""
     return differing(Writer(seed), START, translate)
 
 
@@ -27,7 +27,7 @@ def test_compiled_equals_interpreted(seed):
 
 
 def test_random_programs_are_accepted_and_compiled():
-    """Else the interpreter was compared with itself."""
+    """Otherwise the interpreter would be compared with itself."""
     done = [differs(seed)[2] for seed in range(100)]
     refusals = [str(why) for update in done for why in update.refusals.values()]
     assert set(refusals) <= {"an int of the state does not fit into 64 bits"}
@@ -44,7 +44,7 @@ def test_an_output_after_a_branch_within_a_branch_that_returns_is_not_that_of_al
 
 
 def parts_one_by_one(text):
-    """Assign the parts of a state one after the other: `return b, a` then loses one."""
+    """Assign the parts of a state one after the other: `return b, a` then loses a part."""
     return re.sub(r"^( *)(s0, .*) = (.*)$", apart, text, flags=re.MULTILINE)
 
 
@@ -58,7 +58,7 @@ def counters_not_taken_back(text):
 
 
 def no_deviation(text):
-    """Go on with an event that deviates, as if it had not."""
+    """Go on after an event that deviates, as if it had not."""
     return (
         text.replace("deviates = True", "deviates = False").replace("at = i", "pass").replace("break", "pass")
     )

@@ -1,4 +1,4 @@
-"""A run that fails and is resumed in other modes, interpreted and compiled, gives what a run without stops gives."""
+"""A run that fails and is resumed in other modes, interpreted and compiled, has the outputs of a run without stops."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Many windows folded by one compiled loop: each has the state that folding it event by event gives, or the same exception."""
+"""Many windows folded by one compiled loop: each has the state of folding it event by event, or the same exception."""
 
 import random
 import re
@@ -31,7 +31,7 @@ def silent(seed):
 
 
 def drawn(seed, writer):
-    """Return a batch, where windows of it start and stop, and their states."""
+    """Return a batch, the bounds of its windows, and their states."""
     draw = random.Random(seed)
     batch, _ = writer.batch()
     cuts = sorted(draw.sample(range(len(batch) + 1), draw.randint(1, len(batch))))
@@ -78,7 +78,7 @@ def test_windows_at_once_are_those_of_update(seed):
 
 
 def test_random_windows_are_folded_by_the_loop():
-    """Else the interpreter was compared with itself."""
+    """Otherwise the interpreter would be compared with itself."""
     done = [differs(seed)[2] for seed in range(60)]
     assert sum(update.events for update in done) > 2 * sum(update.interpreted for update in done)
     assert sum(update.deviations for update in done) > 10

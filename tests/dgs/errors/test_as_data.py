@@ -1,4 +1,4 @@
-"""Errors as data for programs: every problem has its text, its remedy and its place, and nothing is a repr."""
+"""Errors as data for programs: every problem has its text, its fix and its place, and no value is a repr."""
 
 import json
 

@@ -31,18 +31,18 @@ def number(key):
 
 
 def numbers(keys):
-    """Return keys in columns as numbers."""
+    """Return columns of keys as numbers."""
     return sum(map(numbers, keys)) if isinstance(keys, tuple) else keys
 
 
 def _two_of(first, second, which):
-    """Return two values for each of some items, and the items they are of."""
+    """Return two values for some items, and the rows of their items."""
     rows = np.repeat(np.flatnonzero(which), 2)
     return np.where(np.arange(len(rows)) % 2 == 0, first[rows], second[rows]), rows
 
 
 class Spread(Stateless):
-    """Emits under another key, and again under its own."""
+    """Emits each value under another key, and under its own."""
 
     def __init__(self, m):
         self.m = m
@@ -54,7 +54,7 @@ class Spread(Stateless):
 
 
 class Running(KeyedOrdered):
-    """A state that depends on the order; with markers, it emits at each, and changes."""
+    """A state that depends on the order. With markers it emits at each of them, and changes."""
 
     def __init__(self, m):
         self.m = m
@@ -78,7 +78,7 @@ class Marking(Running):
 
 
 class Counting(KeyedUnordered):
-    """A state that every block changes, also an empty one."""
+    """A state that every block changes, also an empty block."""
 
     monoid = SUM
 
@@ -97,14 +97,14 @@ class Counting(KeyedUnordered):
 
 
 class Snapshots(Counting):
-    """It emits for every item what the last marker left."""
+    """Emits for every item the state of the last marker."""
 
     def on_item(self, state, key, value, emit):
         emit((number(key) + value) % 5, (state + value) % 101)
 
 
 class Totals(Counting):
-    """A state that empty blocks leave as it is."""
+    """A state that empty blocks do not change."""
 
     idle = "skip"
 
@@ -135,7 +135,7 @@ MONOIDS = [
 
 @dataclass
 class Case:
-    """A flow with inputs, ticks and a number of classes; `made`: what it compiles to."""
+    """A flow with inputs, ticks and a number of classes. `made`: the compiled flow."""
 
     flow: Flow
     inputs: dict
@@ -147,7 +147,7 @@ class Case:
         return self.flow.compiled(classes=self.classes)
 
     def means(self):
-        """Return the outputs by the definition, counted."""
+        """Return the outputs by the definition, as a multiset."""
         return counted(self.flow.denote(self.inputs))
 
     def streams(self, ticks=None):
@@ -267,7 +267,7 @@ def blocking(r, edge, order, clock):
     if clock is not None and not hasattr(clock, "stream"):
         windows += [sliding(2 * PERIOD), sliding(30), tumbling(20), sliding(30, 20), tumbling(PERIOD)]
     over, idle = r.choice(windows), r.choice(["all", "skip"])
-    # windows of windows must be aligned: one window in a flow is enough here
+    # windows of windows must be aligned, so a flow has one window here
     steps = [
         lambda: edge.aggregate(monoid, over=over, idle=idle, accept_parts=True),
         lambda: edge.aggregate(monoid, over=over, idle=idle, accept_parts=True),
@@ -281,7 +281,7 @@ def blocking(r, edge, order, clock):
 
 
 def ordered(r, edge, order, clock):
-    """Add a step that needs the order of a key, behind a sort if need be."""
+    """Add a step that needs the order of a key, behind a sort if necessary."""
     if order == "U":
         edge = edge.sort(by=lambda k, v: v % 3)
     m = r.choice([2, 3, 5])
@@ -301,7 +301,7 @@ def ordered(r, edge, order, clock):
 
 
 def partial(r, m, clock):
-    """Return what becomes of windows by count that the end of the input cuts short."""
+    """Return the setting for windows by count that the end of the input cuts short."""
     if clock is None:
         return r.choice(["emit", "drop"])
     return "emit" if m == 3 and not hasattr(clock, "stream") else "drop"
@@ -340,11 +340,11 @@ def build(seed, clock, **edges):
 
 
 LARGEST = 16
-"""The largest growth of the items of a stream in pairs: a pair of pairs of 25 items would have 390,625."""
+"""The largest growth of the items of a stream by pairs: a pair of pairs of 25 items would have 390,625."""
 
 
 def growth(node):
-    """Return how many items a node may give for one of a stream, where a pair counts as many."""
+    """Return how many items of a node one item of a stream may cause, by pairs."""
     of = sum(map(growth, node.inputs)) or 1
     if isinstance(node.step, steps.Join):
         return of * LARGEST
@@ -358,7 +358,7 @@ def has_keys(edge):
 
 
 def joined(r, edge, open_edges):
-    """Put another edge beside this one, or pair them."""
+    """Merge the edge with another edge, or pair them."""
     other = r.choice(open_edges)
     is_large = growth(edge.node) * growth(other.node) > LARGEST
     if r.random() < 0.5 or is_large or has_keys(edge) != has_keys(other):

@@ -1,4 +1,5 @@
-"""The flows of the published cases, most of them from the experiments, with their inputs: word count, Yahoo I to VI, Apache logs, exchange rates, smart homes."""
+"""The flows of the published cases, most of them from the experiments, with their inputs: word count, Yahoo I to VI, Apache logs,
+exchange rates, smart homes."""
 
 import csv
 import gzip
@@ -157,7 +158,7 @@ SMALL = {
     "apache_since_404": (since_404, apache),
     "fx_stats": (rate_windows, rates),
 }
-"""Flow and input of each case that takes less than two seconds by its definition."""
+"""Flow and input of each case that the definition answers in less than two seconds."""
 
 LARGE = {
     "wordcount_bag": (word_bag, shakespeare),

@@ -1,4 +1,4 @@
-"""Shape classes: each hash class of keys is closed on its own, where no step needs to know of the others."""
+"""Shape classes: each hash class of keys is closed separately where no step needs the others."""
 
 import pytest
 
@@ -123,7 +123,7 @@ def test_no_two_classes_give_outputs_of_one_id(monkeypatch):
 
 
 def test_a_program_that_skips_is_of_the_class_of_the_program():
-    """Simulated faults are in a subclass, and `on_error: skip` must not leave them out."""
+    """Simulated faults are in a subclass, and `on_error: skip` must not drop them."""
     program = flow(clock=every(10))(
         lambda n: n.key_by(lambda _, v: v % 3).fold(lambda s, v: s + v, 0)
     ).program()
@@ -152,7 +152,7 @@ def test_a_stream_of_constant_keys_has_the_classes_of_these_only():
 
 
 def test_constant_keys_mean_the_same_under_random_plans():
-    """The first values of `a` are left out, so that an event only says how far time is."""
+    """The first values of `a` are left out, so an event only advances time."""
     inputs = {"a": [(1, 0), (12, 1), (13, 5)], "b": [(2, 7), (25, 3)], "c": [(3, 4), (14, 4)]}
     right = sorted(homes.denote(inputs))
     for seed in range(4):

@@ -1,4 +1,4 @@
-"""Batches of columns give what the flow means, bit for bit and with the same ids, wherever they fall back to rows."""
+"""Batches of columns have the outputs of the definition, to the bit and with the same ids, wherever they fall back to rows."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Keys that are equal and of different types, such as 1, 1.0 and True: one key, whose form in the outputs depends on no plan and no order."""
+"""Equal keys of different types, such as 1, 1.0 and True, are one key. Its form in the outputs does not depend on plan and order."""
 
 import random
 
@@ -25,7 +25,7 @@ KEYS = [
 
 
 def keeping(r, edge, clock):
-    """Add a step that keeps something."""
+    """Add a step with a state."""
     windows = [None, "history", sliding(30), tumbling(20), sliding(20, 30, allow_gaps=True)]
     over = r.choice(windows if clock is not None else windows[:2])
     steps = [
@@ -45,7 +45,7 @@ def keeping(r, edge, clock):
 
 
 def folded(edge, over):
-    """Fold items in their order, which a sort gives where they have none."""
+    """Fold items in their order, after a sort where they have none."""
     is_ordered = checked(edge.builder.finished(edge)).types[edge.node].order == "O"
     edge = edge if is_ordered else edge.sort(by=lambda k, v: v % 3)
     return edge.fold(lambda s, v: (s * 3 + v) % 1009, 1, over=over)
@@ -73,7 +73,7 @@ def case(seed):
         made = Flow("random", {"a": int, "b": int}, build, clock=clock)
         try:
             made.types()
-        except FlowError:  # such as windows of windows
+        except FlowError:  # for example windows of windows
             continue
         break
     inputs = {

@@ -1,4 +1,4 @@
-"""The flaws of the paper on data-trace types, D1 to D7 of the design, each with what holds here. Those of PiCo: tests/dgs/pico."""
+"""The flaws of the paper on data-trace types, D1 to D7 of the design, each with the behaviour here. Those of PiCo: tests/dgs/pico."""
 
 import math
 import random
@@ -35,7 +35,7 @@ class MaxOfMeans(KeyedUnordered):
 
 
 class MaxOfSeenMeans(MaxOfMeans):
-    """The same, where a block without items changes nothing."""
+    """The same, but a block without items changes nothing."""
 
     def update_state(self, state, found):
         return super().update_state(state, found) if found["count"] else state
@@ -84,7 +84,7 @@ def interpolated(readings, *, hold=False, keeps=False, accept_parts=False):
 
 def test_d3_points_older_than_their_block_are_refused_unless_parts_are_accepted():
     with pytest.raises(FlowError) as caught:
-        interpolated.bind().types()  # a flow keeps what its first check found
+        interpolated.bind().types()  # a flow keeps the result of its first check
     assert caught.value.codes == ["F09"]
     readings = [
         (ts, {"plug": plug, "load": 5}) for ts, plug in [(7, "p"), (8, "q"), (9, "q"), (12, "p"), (12, "q")]
@@ -111,7 +111,7 @@ def test_d4_dealing_out_is_a_matter_of_a_stream_and_no_step():
 
 
 class Markers(KeyedOrdered):
-    """Gives the number of markers that a key has seen."""
+    """Emits the number of markers that a key has seen."""
 
     def initial_state(self):
         return 0

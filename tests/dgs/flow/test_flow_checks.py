@@ -1,4 +1,4 @@
-"""The checker: each mistake under its code, all of them together, with place, expectation, finding and change."""
+"""The checker: each mistake under its code, all mistakes together, with place, expectation, finding and fix."""
 
 import os
 import re
@@ -35,7 +35,7 @@ class View(TypedDict):
 
 
 class Ordered(KeyedOrdered):
-    """Hands values on."""
+    """Passes values on."""
 
     def on_item(self, state, key, value, emit):
         emit(value)
@@ -43,7 +43,7 @@ class Ordered(KeyedOrdered):
 
 
 class Changing(Ordered):
-    """Says that it changes values in place."""
+    """Declares that it changes values in place."""
 
     changes_values = True
 
@@ -70,7 +70,7 @@ class OfNumbers(Ordered):
 
 
 class GivesText(Ordered):
-    """Says what it gives as a text."""
+    """Has a text as the annotation of its result."""
 
     gives = "int"
 
@@ -100,21 +100,21 @@ class MeanOfMeans(KeyedUnordered):
 
 
 class NotANumber(MeanOfMeans):
-    """The same with the division of floats of other languages."""
+    """The same with the float division of other languages."""
 
     def update_state(self, state, found):
         return state + (found["total"] / found["n"] if found["n"] else float("nan"))
 
 
 class NoStart(MeanOfMeans):
-    """Has no first state."""
+    """Has no initial state."""
 
     def initial_state(self):
         raise LookupError("no first state")
 
 
 class Skipping(MeanOfMeans):
-    """Counts blocks, and says that blocks without items change nothing."""
+    """Counts blocks, and declares that blocks without items change nothing."""
 
     idle = "skip"
 
@@ -123,7 +123,7 @@ class Skipping(MeanOfMeans):
 
 
 class Yielding(KeyedOrdered):
-    """Gives values with `yield`, which nobody takes."""
+    """Yields values, which are ignored."""
 
     def on_item(self, state, key, value, emit):
         yield value

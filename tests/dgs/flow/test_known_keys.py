@@ -1,4 +1,4 @@
-"""The cost of a tick: that of the keys with items, however many keys are known."""
+"""The cost of a tick depends on the keys with items, not on the known keys."""
 
 import pytest
 

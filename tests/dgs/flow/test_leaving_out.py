@@ -1,4 +1,4 @@
-"""`on_error: skip` in flows: what raises is left out with one dead letter, under any plan and any ticks, and nothing else is."""
+"""`on_error: skip` in flows: items that raise, and only these, are dropped with one dead letter each, under any plan and any ticks."""
 
 from __future__ import annotations
 

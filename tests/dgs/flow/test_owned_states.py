@@ -1,4 +1,4 @@
-"""A user's `join` and `result` may change the states that they get: outputs, other steps and the data of the caller stay as they are."""
+"""A user's `join` and `result` may change their arguments: outputs, other steps and the data of the caller do not change."""
 
 from copy import deepcopy
 
@@ -10,7 +10,7 @@ from dgs.monoids import AllOf, FieldOf
 
 
 class InPlace:
-    """Joins into the longer list, and gives the list itself."""
+    """Joins into the longer list, and returns the list itself."""
 
     def identity(self):
         return []
@@ -29,7 +29,7 @@ class InPlace:
 
 
 class Popping(InPlace):
-    """Takes the greatest value out of its state."""
+    """Removes the greatest value from its state."""
 
     def result(self, state):
         return state.pop() if state else None
@@ -53,7 +53,7 @@ FIELDS = [(ts, {"x": value}) for ts, value in ROWS]
 
 
 def both(made, rows):
-    """Return what a flow means, and what its run gives; the rows stay as they are."""
+    """Return the outputs of a flow by its definition and by its run. Checks that the rows do not change."""
     given = deepcopy(rows)
     run = dgs.run(made, streams={"a": given})
     assert given == rows

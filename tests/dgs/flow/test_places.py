@@ -1,4 +1,4 @@
-"""Places in the total order: a step that gives items at the end of a block has none, so merging behind it has no order."""
+"""Places in the total order: items that a step emits at the end of a block have none, so a merge of them has no order."""
 
 import pytest
 

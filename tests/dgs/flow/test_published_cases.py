@@ -1,4 +1,4 @@
-"""The flows of the published cases give the outputs of plain loops over whole inputs."""
+"""The flows of the published cases have the outputs of plain loops over whole inputs."""
 
 import pytest
 

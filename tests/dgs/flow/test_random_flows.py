@@ -1,6 +1,6 @@
-"""Theorems as properties of random flows: what a flow compiles to gives what it means, under any ticks and any plan.
+"""Theorems as properties of random flows: a compiled flow has the outputs of its definition, under any ticks and any plan.
 
-The slow tests try 100,000 flows, or as many as `RANDOM_FLOWS` says, half of them with faults. A failure names its seed.
+The slow tests try 100,000 flows, or `RANDOM_FLOWS`, half of them with faults. A failure names its seed.
 """
 
 import random
@@ -27,7 +27,7 @@ def check(seed):
 
 @seeds(600)
 def test_corollary_4_4_deployment(seeds):
-    """The compiled program gives what the flow means."""
+    """The compiled program has the outputs of the flow's definition."""
     for seed in seeds:
         check(seed)
 
@@ -58,7 +58,7 @@ def test_ticks_do_not_matter(seeds):
 
 @contextmanager
 def named(seed):
-    """Say in the report of an error which flow it was."""
+    """Add the seed of the flow to an error."""
     try:
         yield
     except Exception as error:

@@ -91,7 +91,7 @@ def test_rows_of_python_streams_have_no_file() -> None:
 
 
 class Unknown:
-    """A value that the codec does not carry."""
+    """A value that the codec does not encode."""
 
 
 @pytest.mark.parametrize("key", [[1], Unknown()], ids=["list", "object"])

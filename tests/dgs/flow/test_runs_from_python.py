@@ -1,4 +1,4 @@
-"""Flows given from Python: what takes a program takes a flow, and what user code raises is explained by its meaning, too."""
+"""Flows from Python: functions that take a program take a flow, and exceptions of user code are explained."""
 
 import re
 from pathlib import Path

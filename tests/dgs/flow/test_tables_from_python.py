@@ -1,4 +1,4 @@
-"""Streams of a flow given as tables: columns, Arrow, data frames; and what is no stream."""
+"""Streams of a flow given as tables: columns, Arrow, data frames; and errors for other values."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""Theorems of data-trace types as properties of what random flows mean: some cases of each, 100,000 in the slow tests. A failure names its seed."""
+"""Theorems of data-trace types as properties of random flows by their definition: some cases of each, 100,000 in the slow tests.
+
+A failure names its seed.
+"""
 
 import random
 from functools import partial
@@ -38,20 +41,20 @@ def made(build):
 
 
 def keyed(edge, order):
-    """Return items of keys 0 to 4, in order for each key or without any."""
+    """Return items of keys 0 to 4, in order for each key or without order."""
     if order == "O":
         return edge.key_by(lambda _, v: v // 10).map(lambda _, v: v % 10)
     return edge.pairs(lambda _, v: (v // 10, v % 10))
 
 
 def elements(r):
-    """Return elements of some blocks; those of a block have one time."""
+    """Return elements of some blocks. Elements of a block have one time."""
     blocks = sorted(r.sample(range(8), r.randint(1, 5)))
     return [(b * PERIOD, [r.randrange(50) for _ in range(r.randint(0, 8))]) for b in blocks]
 
 
 def permuted(r, values, order):
-    """Return the values in another order, which is the same trace: items of one key keep theirs on an ordered edge."""
+    """Return the values in another order, which is the same trace: items of one key keep their order on an ordered edge."""
     mixed = r.sample(values, len(values))
     if order == "U":
         return mixed
@@ -103,7 +106,7 @@ STEPS = [
 @seeds(150, share=3)
 @pytest.mark.parametrize("step", STEPS, ids=["stateless", "blocking", "ordered"])
 def test_theorem_4_3_parallel(step, seeds):
-    """A step is the same as the items split by key, the step on each part, and the merge of these."""
+    """A step equals a split by key, the step on each part, and a merge."""
     for seed in seeds:
 
         def build(edge, parts, seed=seed):
@@ -132,7 +135,7 @@ def test_theorem_4_3_fails_for_a_split_by_something_else_than_the_key():
 
 
 class Total(KeyedUnordered):
-    """The total of all values; empty blocks leave it as it is."""
+    """The total of all values; empty blocks do not change it."""
 
     monoid = SUM
 
@@ -172,7 +175,7 @@ class Markers(Total):
 
 @seeds(50)
 def test_late_keys(seeds):
-    """A key starts from the state that all blocks before it have made."""
+    """A key starts from the state after all earlier blocks."""
     late = made(lambda a: keyed(a, "U").apply(Markers()))
     compiled = late.compiled()
     for seed in seeds:
@@ -197,7 +200,7 @@ def test_late_keys(seeds):
 
 @seeds(500)
 def test_panes(seeds):
-    """Two stacks give what recomputing gives."""
+    """Two stacks equal recomputing."""
     panes = Panes(lambda a, b: a + b, ())
     for seed in seeds:
         if seed % 500 == 0 or seed == seeds[0]:

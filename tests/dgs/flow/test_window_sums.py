@@ -1,4 +1,4 @@
-"""Windows of sums: by block while all is integers, by queues as soon as something is not, with the same results."""
+"""Windows of sums: by block while all values are integers, by queues after another value, with the same results."""
 
 import random
 from collections import Counter
@@ -35,7 +35,7 @@ def windowed(monoid, size, slide, idle):
 
 
 def case(seed, share_of_floats):
-    """Return a flow of windows over sparse keys; floats are halves, whose sums are exact."""
+    """Return a flow of windows over sparse keys. Floats are halves, whose sums are exact."""
     r = random.Random(seed)
     size, slide = r.randint(1, 6), r.randint(1, 4)
     made = windowed(r.choice([*MONOIDS.values()]), 10 * size, 10 * slide, r.choice(["all", "skip"]))
@@ -83,7 +83,7 @@ def test_a_store_is_of_sums_while_all_is_integers(values, forms):
 
 
 def test_a_store_of_queues_goes_on():
-    """States that were saved before sums had a store of their own have queues."""
+    """States saved by versions without a store for sums have queues."""
     rows = [(10 * n, ["ab"[n % 2], n]) for n in range(12)]
     one = flows.Case(windowed(SUM, 40, 10, "all"), {"a": rows}, [*range(10, 120, 10), FINAL], 2)
     program = one.made.program

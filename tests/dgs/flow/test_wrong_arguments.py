@@ -19,11 +19,11 @@ HIT = dgs.kind("hit", key=str)
 
 
 class Odd:
-    """Of no kind that any parameter takes."""
+    """A value that no parameter accepts."""
 
 
 class Doubled(Stateless):
-    """Gives each value twice."""
+    """Emits each value twice."""
 
     def on_item(self, key, value, emit):
         emit(key, value)
@@ -75,7 +75,7 @@ ANY = {("fold", "start"), ("filter_by", "values"), ("fold_reduce", "start"), ("j
 
 
 def called(function, given):
-    """Call a function with arguments by name; those of *parameters are lists."""
+    """Call a function with arguments by name; lists for *parameters."""
     kinds = {one.name: one.kind for one in inspect.signature(function).parameters.values()}
     several = [
         name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL and name in given
@@ -88,7 +88,7 @@ def called(function, given):
 
 
 def built(name, **odd):
-    """Return the types of a flow with one step, some of whose arguments are others."""
+    """Return the types of a flow with one step and replaced arguments."""
 
     def build(a):
         edge = a if name == "into" else a.map(two).key_by(two)
@@ -154,7 +154,7 @@ FLOWS = {
 
 
 def refuses(function, right, use, codes=("F01", "F12", "W01")):
-    """Check that each argument of no known kind is refused, and that the table names all parameters."""
+    """Check that an unknown value for each argument is refused, and that the table has all parameters."""
     parameters = inspect.signature(function).parameters.values()
     assert sorted(one.name for one in parameters if one.name != "wrong") == sorted(right)
     for name in right:

@@ -1,7 +1,7 @@
 """Wrong checkers and wrong steps: each breaks a property that the right code has.
 
-Those of the compiler that random flows find are in `test_mutants`, those of pipelines in `tests/dgs/pico/test_pico_laws.py`, classes
-for nodes that are not local in `test_classes`, columns in `test_columns`, and wrong joins and splits in `test_theorems`. Here are the others.
+Mutants of the compiler are in `test_mutants`, mutants of pipelines in `tests/dgs/pico/test_pico_laws.py`, classes
+for nodes that are not local in `test_classes`, columns in `test_columns`, and wrong joins and splits in `test_theorems`. The others are here.
 """
 
 import random
@@ -69,7 +69,7 @@ def sorts_bags():
 
 
 class Seen(KeyedUnordered):
-    """Keeps all totals of a key in one list, which it changes in place."""
+    """Keeps all totals of a key in one list, and changes it in place."""
 
     monoid = SUM
 

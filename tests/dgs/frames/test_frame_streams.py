@@ -1,4 +1,4 @@
-"""Streams from data frames of any library: the values that programs get, and what is wrong with a frame."""
+"""Streams from data frames of any library: the values of events, and errors for wrong frames."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Files that are written whole: a failure leaves what was there, and nothing beside it."""
+"""Files that are written whole: a failure leaves the old file, and no other files."""
 
 import os
 import stat

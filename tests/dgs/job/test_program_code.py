@@ -1,4 +1,4 @@
-"""Digests of a program's code: what changes them, what does not, and which modules count."""
+"""Digests of a program's code: which changes affect them, and which modules count."""
 
 import subprocess
 import sys
@@ -160,7 +160,7 @@ def test_a_program_in_a_script_is_what_its_class_mentions(project):
 
 
 def test_the_function_that_makes_a_program_counts(project, monkeypatch):
-    monkeypatch.delitem(sys.modules, "program", raising=False)  # of a project of another test
+    monkeypatch.delitem(sys.modules, "program", raising=False)  # a module of another test's project
     monkeypatch.syspath_prepend(str(project))
     (project / "making.py").write_text("from program import Sums\ndef make(): return Sums()\n")
     program = load_program(ProgramConfig(ref="making.py:make"), project)

@@ -1,4 +1,4 @@
-"""Every number of plan.yaml: what is none, or beyond its range, is an error with its line, and nothing else."""
+"""Every number of plan.yaml: a value of another type or out of range is an error with its line."""
 
 from typing import Annotated, Union, get_args, get_origin
 

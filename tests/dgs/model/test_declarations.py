@@ -1,4 +1,4 @@
-"""Declarations of a program: kinds, a relation, and how it may look at events when it names no kinds."""
+"""Declarations of a program: kinds, a relation, and access to events without declared kinds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Identities of programs: equal if a saved state means the same, else they list the differences."""
+"""Identities of programs: equal if a saved state has the same meaning; otherwise they list the differences."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs: the methods they give, the parts derived from these, and errors."""
+"""Programs: their methods, the derived parts, and errors."""
 
 from typing import Generic, TypeVar
 

@@ -40,7 +40,7 @@ def test_the_sum_is_that_of_fsum(values, data):
     found = SUM_EXACT.result(joined(SUM_EXACT, values, data.draw))
     try:
         wanted = math.fsum(values)
-    except OverflowError:  # a part of the sum is beyond all floats
+    except OverflowError:  # a partial sum is beyond all floats
         exact = sum(map(Fraction, values))
         wanted = float(exact) if abs(exact) < 2**1024 - 2**970 else math.inf if exact > 0 else -math.inf
     assert (found, type(found)) == (wanted, float)

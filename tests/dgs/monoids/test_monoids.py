@@ -58,7 +58,7 @@ def arrays(dtype, values=None):
 
 
 def records(value_forms):
-    """Two forms for each of the values': as columns, and as a list. One form of values only: integers and floats add up to rounding."""
+    """Two forms for each form of values: columns and a list. A record has one form of values: sums of integers and floats are rounded."""
 
     def drawn(form):
         return lambda n: st.tuples(key_columns(n), form(n)).map(
@@ -132,7 +132,7 @@ def same_kind(draw, subject, number):
 
 
 def exact(state):
-    """Return bytes that differ if the values or their types do. Minus zero is zero, as it is for `==`."""
+    """Return bytes that differ if the values or their types do. Minus zero is zero, as for `==`."""
     return codec.encode(_plain(state))
 
 

@@ -1,4 +1,4 @@
-"""Word count, which several tests use."""
+"""The word count of several tests."""
 
 from dgs.pico import first, flat_map, new, p, reduce
 

@@ -1,4 +1,4 @@
-"""The flaws of the paper, P1 to P7 of the design, each with what holds here."""
+"""The flaws of the paper, P1 to P7 of the design, each with the behaviour here."""
 
 from pathlib import Path
 

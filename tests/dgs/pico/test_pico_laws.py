@@ -1,4 +1,4 @@
-"""The laws of pipelines: on what they mean, and through the runtime. The profile `exploring` tries 100,000 cases of each."""
+"""The laws of pipelines: by their definition, and through the runtime. The profile `exploring` tries 100,000 cases of each."""
 
 import functools
 from collections import Counter
@@ -72,14 +72,13 @@ def same(structure, left, right):
 
 
 def run(pipeline, inputs):
-    """Run the program of a pipeline sequentially; give up on what is refused because it cannot be run yet."""
+    """Run the program of a pipeline sequentially; skip pipelines that cannot be run yet."""
     try:
         made = pipeline.flow().compiled()
         return [one.value for one in flows.run(made, inputs, ticks=[FINAL]).outputs]
     except FlowError as refused:
-        assume(
-            not {"F00", "W03"}.intersection(refused.codes)
-        )  # W03: the flow asks for more than the pipeline
+        # W03: the flow requires more than the pipeline
+        assume(not {"F00", "W03"}.intersection(refused.codes))
         raise
     except UserCodeError as stopped:  # a key that changes between two windows
         assume("R02" not in str(stopped))
@@ -98,7 +97,7 @@ def test_lowering_gives_what_a_pipeline_means(structure, data, inputs):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_list_has_the_order_of_its_meaning_under_any_plan(seed):
-    """Every element is on both sides, so that the places of many pairs are equal."""
+    """Every element is on both sides, so many pairs have equal places."""
     other = source("a", "list") | new(map(lambda x: (x[0], x[1] + 1)))
     pipeline = pair(source("a", "list"), other, p(PRODUCT, parity))
     for step in range(1, 5):
@@ -109,7 +108,7 @@ def test_a_list_has_the_order_of_its_meaning_under_any_plan(seed):
 
 
 def means(pipeline, inputs):
-    """Return what a pipeline means, for those of the streams that it reads."""
+    """Return the outputs of a pipeline by its definition, given streams that it may read."""
     return pipeline.denote({name: inputs[name] for name in pipeline.flow().streams})
 
 

@@ -1,4 +1,4 @@
-"""All mistakes of a pipeline in one pass: their codes, and the texts that people read, in tests/golden/pico_mistakes.txt."""
+"""All mistakes of a pipeline in one pass: their codes, and their texts in tests/golden/pico_mistakes.txt."""
 
 import os
 import re

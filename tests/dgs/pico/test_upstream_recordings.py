@@ -58,7 +58,7 @@ def as_lines(values):
 
 
 def both(pipeline, **streams):
-    """Return what a pipeline means, and what its run gives."""
+    """Return the outputs of a pipeline by its definition and by its run."""
     inputs = {name: numbered(values) for name, values in streams.items()}
     return pipeline.denote(inputs), pipeline.run(streams=inputs).outputs
 
@@ -106,7 +106,7 @@ def test_join_of_a_stream_with_itself():
     ("partial", "name", "rows"), [("emit", "partial_emitted", 272), ("drop", "full_only", 28)]
 )
 def test_longest_tweets_of_windows_of_eight(partial, name, rows):
-    """Their two programs differ in windows that the end cuts short (P6)."""
+    """The two upstream programs differ in windows that the end cuts short (P6)."""
     stocks = set(text("stock_names.txt").split())
 
     def named(tweet):

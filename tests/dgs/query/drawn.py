@@ -51,7 +51,7 @@ WEIGHED = (
 
 @dataclass
 class Drawing:
-    """One random query with its streams. `shapes` counts what it is made of."""
+    """One random query with its streams. `shapes` counts its parts."""
 
     random: Random
     deletes: bool = True

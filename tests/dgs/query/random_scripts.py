@@ -1,4 +1,4 @@
-"""Random scripts for tests of rules: every node, over three streams of few columns, in the shapes that rules are about."""
+"""Random scripts for tests of rules: every node, over three streams of few columns, in the shapes to which rules apply."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RandomScripts:
         return self.above(self.renamed(self.rnd.choice(STREAMS)), depth)
 
     def renamed(self, node: Relation) -> Relation:
-        """Give every column a name of its own, by a Map; the stream as it is where nothing else has its names."""
+        """Give every column a unique name, by a Map. A stream whose names are unique does not change."""
         self._count += 1
         return Map(node, tuple((f"{name}_{self._count}", column(name)) for name in node.schema.names))
 
@@ -174,7 +174,7 @@ class RandomScripts:
         return Group(node, tuple((name, column(name)) for name in node.schema.names))
 
     def collected(self, node: Relation) -> Relation:
-        """A Map, and sometimes a filter or a join, over a Group that collects its rows, with aggregates of the bag."""
+        """A Map, and sometimes a filter or a join, over a Group that collects its rows, with aggregates over the bag."""
         keys = tuple((self.name("k"), column(name)) for name in node.schema.names[:1])
         flat = [name for name, one in node.schema.fields if one.of is None and one.kind != "record"]
         is_record = self.rnd.random() < 3 / 4 or not flat

@@ -34,9 +34,8 @@ def test_joins_of_small_states_leave_a_large_one_alone():
     random = np.random.default_rng(1)
     for _ in range(20):
         state = state.joined(Compact.of_run(NUMBERS, run_of(np.unique(random.integers(0, 400_000, 1_000)))))
-    assert (
-        state.touched < 20 * 1_000 * 6
-    )  # a row is written again for each doubling of what came after the large run
+    # a row is rewritten for each doubling of the rows after the large run
+    assert state.touched < 20 * 1_000 * 6
 
 
 def test_a_state_in_order_may_lose_all_its_rows():
@@ -110,7 +109,7 @@ def test_a_small_run_is_searched_for_in_a_large_one_as_it_is_grouped(keys):
 
 
 def drawn_runs(random, keys, far):
-    """Some runs of numbers, as parts by key. With extremes no weight is negative: a key that goes takes its extremes along."""
+    """Some runs of numbers, as parts by key. With extremes no weight is negative: a deleted key loses its extremes."""
     has_extremes = random.random() < 0.5
     named = [(f"k{place}", INT if place < 2 else FLOAT) for place in range(keys)]
     parts = [
@@ -156,7 +155,7 @@ def test_a_mistake_in_merging_numbers_is_found(monkeypatch):
             patch.setitem(number_runs._MERGES, name, np.subtract)
             with pytest.raises(AssertionError):
                 test_runs_of_numbers_are_merged_by_key(1, far=False)
-    monkeypatch.setattr(number_runs, "_MOST_CODES", 2**200)  # so that codes wrap around
+    monkeypatch.setattr(number_runs, "_MOST_CODES", 2**200)  # codes wrap around
     with pytest.raises((AssertionError, OverflowError)):
         test_runs_of_numbers_are_merged_by_key(2, far=True)
 

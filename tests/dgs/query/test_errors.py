@@ -1,4 +1,4 @@
-"""Mistakes in queries: the code, the place, the line with a caret, and what to do."""
+"""Mistakes in queries: the code, the place, the line with a caret, and the fix."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The functions of the table, and casts: the interpreter gives what DuckDB gives, on values where engines like to differ."""
+"""The functions of the table, and casts: the interpreter equals DuckDB on values where engines often differ."""
 
 import datetime as dt
 import itertools
@@ -44,7 +44,7 @@ VALUES = {
 OF_SQL = [
     name for name, one in FUNCTIONS.items() if "query.pig" not in str(getattr(one.python, "__module__", ""))
 ]
-"""The functions of all languages: those of Pig are there once it is imported."""
+"""The functions of SQL. Those of Pig are added once Pig is imported."""
 OUT_OF_RANGE = {
     ("range", 2**53 + 1),
     ("round", 2**53 + 1),
@@ -94,7 +94,7 @@ def in_duckdb(scalar, schema, rows, of):
 
 
 def fails_or(value):
-    """Return what a function gives, or that it fails on its values."""
+    """Return the result of a function, or that it fails on its values."""
     try:
         found = value()
     except QueryError as error:

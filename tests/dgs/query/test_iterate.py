@@ -1,4 +1,4 @@
-"""Loops by DuckDB: equal to the interpreter; warm loops begin where the last one ended."""
+"""Loops by DuckDB: equal to the interpreter; a warm loop begins where the previous one ended."""
 
 from random import Random
 

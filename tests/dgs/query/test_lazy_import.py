@@ -1,4 +1,4 @@
-"""`import dgs` leaves the libraries of queries alone."""
+"""`import dgs` does not import the libraries of queries."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The prompt: what it shows for each line, in each language, and that mistakes end nothing."""
+"""The prompt: its output for each line, in each language. A mistake does not end it."""
 
 from pathlib import Path
 

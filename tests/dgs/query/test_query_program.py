@@ -106,7 +106,7 @@ def test_a_kind_may_delete_the_rows_of_a_stream():
 
 
 def test_a_deletion_of_another_row_than_came_is_named_at_the_answer():
-    """The rows of the key are as many as their deletions, but their sum is not 0."""
+    """The key has as many rows as deletions, but their sum is not 0."""
     program = sums(weights={"a": Weight("w")})
     came = rows(A, (1, {"k": "u", "x": 1, "w": 1}), (2, {"k": "u", "x": 5, "w": -1}))
     with pytest.raises(dgs.DgsError, match=r"Q702.*deletions that are of no insertion.*'u'"):

@@ -1,6 +1,6 @@
 """Loops keep their answers: after every increment the answer is that of a run over all rows so far.
 
-The mutant is the paper's way, which merges the state into itself before the increment: it must be seen to be wrong.
+The mutant is the paper's method, which merges the state into itself before the increment. The tests must find it.
 """
 
 from functools import cache
@@ -39,7 +39,7 @@ LOOPS = {
 
 
 def history(random: Random) -> list[dict[str, ZBag]]:
-    """Return batches of insertions and deletions: a deletion only of a row that is there."""
+    """Return batches of insertions and deletions. Only present rows are deleted."""
     there: dict[str, list] = {"E": [], "P": []}
     batches = []
     for _ in range(random.randint(2, 4)):
@@ -56,14 +56,14 @@ def history(random: Random) -> list[dict[str, ZBag]]:
 
 
 def compacted(compaction, batch):
-    """Return what a batch adds to the state of a compaction, as rows by key."""
+    """Return the increment of a batch to the state of a compaction, as rows by key."""
     given = {name: zbag([(*row, weight) for row, weight in rows.items()]) for name, rows in batch.items()}
     width = len(compaction.keys)
     return {row[:width]: row[width:] for row in evaluate(compaction.query, given)}
 
 
 def merged(compaction, one, other):
-    """Return two states of a compaction as one; its parts add up, and a key of weight 0 is gone."""
+    """Merge two states of a compaction: parts add up, and keys of weight 0 are dropped."""
     assert all(how == "sum" for _, how in compaction.parts)
     found = dict(one)
     for key, parts in other.items():

@@ -1,4 +1,4 @@
-"""Queries of runs that failed are gone on with: under another plan, with another HAVING, and not with another join key."""
+"""Queries of failed runs are resumed: under another plan, with another HAVING, but not with another join key."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rows_of(folder):
 
 @pytest.fixture
 def failed(tmp_path):
-    """A project whose run has failed behind a checkpoint."""
+    """A project whose run has failed after a checkpoint."""
     for name, text in (("query.sql", QUERY), ("plan.yaml", PLAN), ("rows.py", ROWS), ("fail", "")):
         (tmp_path / name).write_text(text)
     code, said = dgs(tmp_path, "run", "plan.yaml")

@@ -1,7 +1,7 @@
-"""The theorems that a kept answer rests on, on random queries and histories, each with the mistakes that it must find.
+"""The theorems behind kept answers, on random queries and histories, each with the mutants that it must find.
 
-A case is a seed: `Case(seed)` draws a history of a query; `HISTORIES` seeds share a query, since making its program takes longer than asking
-it. Each property is asked of 2,000 seeds, of 100,000 in the slow variants. The mutants at the end are seen to die.
+A case is a seed: `Case(seed)` draws a history of a query; `HISTORIES` seeds share a query, since making its program takes longer than
+answering it. Each property is tried on 2,000 seeds, on 100,000 in the slow variants. The tests at the end check that the mutants are found.
 
 Mutants: partial answers joined instead of inputs; runs compared as they are; weights of other sides forgotten; support 0 kept; a sum
 of only nulls is 0; a group dropped when its sum is 0; a key of weight 0 dropped from a partial state; `left` as `inner`;
@@ -43,7 +43,7 @@ from tests.dgs.query.drawn import Drawing, total
 QUICK = range(2000)
 MANY = [range(first, first + 10_000) for first in range(0, 100_000, 10_000)]
 HISTORIES = 16
-"""The cases that share a query."""
+"""The number of cases that share a query."""
 
 many = pytest.mark.parametrize(
     "seeds", [QUICK, *(pytest.param(one, marks=pytest.mark.slow, id=f"from {one.start:,}") for one in MANY)]
@@ -52,7 +52,7 @@ many = pytest.mark.parametrize(
 
 @lru_cache(maxsize=1)
 def drawn(number, *, deletes):
-    """A random query over its streams, and its program: None for a product of two streams, which is refused, as no other query is."""
+    """A random query over its streams, and its program: None for a product of two streams, the only refused query."""
     drawing = Drawing(Random(number), deletes=deletes)
     query = drawing.query()
     try:
@@ -64,7 +64,7 @@ def drawn(number, *, deletes):
 
 @pytest.fixture(autouse=True)
 def nothing_drawn_before():
-    """Make programs anew: a mutant changes how they are made."""
+    """Clear the cache of programs: a mutant changes how they are made."""
     drawn.cache_clear()
     yield
     drawn.cache_clear()
@@ -101,7 +101,7 @@ class Case:
         return [self.h(stream, rows) for stream, rows in self.drawing.batches(self.history)]
 
     def joined(self, states):
-        """Join states in random order, some of them after a way through the codec."""
+        """Join states in random order, some of them encoded and decoded."""
         waiting = [self.program.identity(), *states]
         while len(waiting) > 1:
             self.random.shuffle(waiting)
@@ -124,7 +124,7 @@ class Case:
 def cases(seeds, *, deletes=None):
     """Yield the cases of seeds; with and without deletions in turn, unless `deletes` says.
 
-    One of twelve is computed as large ones are, of a third of the queries as if Arrow did not compute them.
+    One case of twelve is computed like large ones, for a third of the queries as if Arrow did not support them.
     """
     for seed in seeds:
         number = seed // HISTORIES
@@ -158,7 +158,7 @@ def test_h_is_a_homomorphism(seeds):
 
 
 def same_states(one, other):
-    """States are equal: those with floats up to the rounding of their sums."""
+    """Whether states are equal, floats up to the rounding of their sums."""
     pairs = [
         (sorted(dict(a.parts()).items(), key=order_key), sorted(dict(b.parts()).items(), key=order_key))
         for a, b in zip(one, other, strict=True)
@@ -193,9 +193,9 @@ def test_deletion_undoes_insertion(seeds):
 
 @many
 def test_support_decides(seeds):
-    """A group is there iff it has rows, whatever its sums are: its rows are +x and -x of a key that stays, or come and go.
+    """A group exists iff it has rows, whatever its sums are: its rows are +x and -x of a key that stays, or come and go.
 
-    On the way a key may have as many deletions as insertions, of other rows: its sums are kept until the rest comes.
+    A key may for some time have as many deletions as insertions, of other rows: its sums are kept until the rest comes.
     """
     source = Source("r", Schema.of(k=INT, x=INT), deletes=True)
     query = Group(source, (("k", column("k")),), (("s", Aggregate("sum", (column("x"),))),))
@@ -217,7 +217,7 @@ def test_support_decides(seeds):
 
 @many
 def test_places_agree(seeds):
-    """DuckDB's planning takes longer than all else: most queries are of few nodes."""
+    """DuckDB's planning takes the most time, so most queries have few nodes."""
     for seed in seeds:
         drawing = Drawing(Random(seed), deletes=seed % 2 == 0)
         query = drawing.query(depth=(4, 1, 1, 2, 2, 3, 1, 2, 1)[seed % 9])
@@ -234,7 +234,7 @@ def test_places_agree(seeds):
 
 
 def test_the_cases_reach_every_shape():
-    """What a narrow generator would never draw, and a mistake would hide behind."""
+    """A generator without these shapes would not find mistakes in them."""
     shapes, found = Counter(), Counter()
     for seed in range(300):
         drawing = Drawing(Random(seed))
@@ -282,11 +282,11 @@ def test_the_cases_reach_every_shape():
     assert min(shapes[one] for one in wanted) >= 20, shapes
 
 
-# Mutants: each is a mistake that one of the properties must see.
+# Mutants: each is a mistake that one of the properties must find.
 
 
 def dies(theorem, seeds=range(400)):
-    """Whether a property finds a difference on some seed. Any other failure is one of the mutant itself."""
+    """Whether a property finds a difference on some seed. Any other failure is an error in the mutant."""
     try:
         theorem(seeds)
     except AssertionError:
@@ -358,7 +358,7 @@ def test_a_group_goes_with_its_last_row_though_its_float_sum_does_not_cancel():
     state = program.identity()
     for x, sign in [(0.1, 1), (0.2, 1), (0.3, 1), (0.1, -1), (0.2, -1), (0.3, -1)]:
         state = program.join(state, program._of_rows("r", {(1, x, sign): 1}))
-    assert len(state[0]) == 1  # what is left of the sum
+    assert len(state[0]) == 1  # the rest of the sum
     assert not len(program.answering.tables(state)["answer"])
 
 

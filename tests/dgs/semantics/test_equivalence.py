@@ -1,6 +1,6 @@
 """Equivalence of output streams: the matcher against projections on pairs of dependent outputs.
 
-The oracle knows nothing of matching. Two sequences are the same trace if, for every two dependent letters (a letter is a tag with
+The oracle does no matching. Two sequences are the same trace if, for every two dependent letters (a letter is a tag with
 a value), what they have of those two is the same sequence, and every letter occurs as often; they have a common continuation
 as long as of any two of these sequences one begins with the other.
 """
@@ -156,7 +156,7 @@ def test_values_without_tags_are_refused():
 
 
 def test_matching_many_outputs_takes_time_in_proportion():
-    """Few outputs share a tag, and the counterparts come in reverse order: a repeated search would be quadratic."""
+    """Few outputs share a tag, and their counterparts are in reverse order: a repeated search would be quadratic."""
     outputs = [(READ(number % 3), number) for number in range(20_000)]
     assert_equivalent(outputs, outputs[::-1], dgs.Dependence())
 

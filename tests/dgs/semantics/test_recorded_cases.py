@@ -1,4 +1,4 @@
-"""Recorded outputs of the prototype, ties included: the sequential program gives the same."""
+"""Recorded outputs of the prototype, ties included: the sequential program has the same outputs."""
 
 from collections import Counter
 

@@ -102,7 +102,7 @@ def test_run_wraps_exceptions_of_init():
 
 
 def test_run_of_many_events_takes_little_longer_than_their_updates_by_hand():
-    """Compared in CPU time with updates by hand, so that load and speed of the machine do not matter."""
+    """Compared in CPU time with updates by hand, so load and speed of the machine do not matter."""
     rows = 100_000
     values = batch(0, np.arange(rows), np.ones(rows, np.int64), VALUE(0))
     barriers = batch(1, np.arange(0, rows, 10), np.zeros(rows // 10, np.int64), BARRIER())

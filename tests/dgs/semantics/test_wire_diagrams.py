@@ -30,7 +30,7 @@ def test_execute_any_diagram_gives_the_sequential_outputs_and_state(subject, dat
 def test_execute_shows_that_a_program_is_not_consistent():
     class Forgetful(History):
         def join(self, left, right):
-            return left  # keeps one side
+            return left  # keeps only one side
 
     one, other = (Event(INC(k), "s", 0, k + 1) for k in (0, 1))
     fork = wire_diagrams.Parallel(

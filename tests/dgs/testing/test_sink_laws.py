@@ -1,4 +1,4 @@
-"""The suite for sinks: our own keep its laws, and each law finds the sink that breaks it."""
+"""The suite for sinks: our own sinks keep its laws, and each law finds a sink that breaks it."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.selection import rest_is_slow
 
 
 class Folder(Sink):
-    """A file for each epoch and host, in its place once it is published: right, and what the wrong ones are made of."""
+    """A file for each epoch and host, in its place once it is published: the correct base of the wrong sinks."""
 
     def __init__(self, folder):
         self.folder, self.lines = folder, {}
@@ -55,7 +55,7 @@ def in_folder(folder):
 
 
 class Table(Sink):
-    """A table that has outputs at once, by their ids."""
+    """A table with the outputs by their ids."""
 
     def __init__(self, folder):
         self.path = folder / "out.db"
@@ -86,7 +86,7 @@ def test_sinks_that_keep_the_laws_pass(tmp_path):
 
 
 class Ours(Sink):
-    """One of our own sinks, seen as a user's."""
+    """One of our own sinks as a user's sink."""
 
     def __init__(self, config, folder):
         self.config, self.folder = SinkConfig.model_validate(config), folder
@@ -235,7 +235,7 @@ class ForgetsToDiscard(PublishesAllThatIsStaged):
 
 
 class HasOneNameForAllGenerations(Folder):
-    """A host of an older generation writes over what a newer one has staged."""
+    """A host of an older generation overwrites files that a newer one has staged."""
 
     def open(self, generation, host):
         self.name = f"{host}"
@@ -258,7 +258,7 @@ class AddsToWhatWasStaged(Folder):
 
 
 class PublishesInTwoSteps(Folder):
-    """Writes what is published, then removes the draft: a crash in between has it written again."""
+    """Writes the published file, then removes the draft: a crash in between repeats it."""
 
     def publish(self, staged):
         for name in staged:
@@ -277,7 +277,7 @@ class ReversesLines(Folder):
 
 
 class KnowsItsRunFromBegin(Folder):
-    """Notes what it has published for the run that it began: another process publishes before it begins."""
+    """Records published epochs under the run of its `begin`, but another process may publish before `begin`."""
 
     def publish(self, staged):
         done = self.folder / f"{getattr(self, 'run', '')}.done"
@@ -306,7 +306,7 @@ class HasNoKey(Table):
 
 
 class TakesEventsForOutputs(Table):
-    """Its key has no index, so of two outputs of an event one is left."""
+    """Its key has no index, so one of two outputs of an event is lost."""
 
     def write(self, batch, epoch):
         rows = [(*one[:2], 0, value) for one, value in zip(ids(batch), batch.to_list(), strict=True)]
@@ -314,7 +314,7 @@ class TakesEventsForOutputs(Table):
 
 
 class TakesStreamsForOne(Table):
-    """Its key has no stream, so rows with equal numbers of two streams are one."""
+    """Its key has no stream, so of rows with equal numbers in two streams one is lost."""
 
     def write(self, batch, epoch):
         rows = [("", *one[1:], value) for one, value in zip(ids(batch), batch.to_list(), strict=True)]
@@ -374,7 +374,7 @@ def test_each_law_finds_the_sink_that_breaks_it(tmp_path, read, sink, law, probl
 
 
 class KeepsTheLock(Table):
-    """Holds a transaction open between two calls: the others wait for it."""
+    """Holds a transaction open between two calls: other hosts wait for it."""
 
     def __init__(self, folder):
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""The suite for sources: our own keep its laws, and each law finds the source that breaks it."""
+"""The suite for sources: our own sources keep its laws, and each law finds a source that breaks it."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,7 @@ ROWS = [(number // 2, number) for number in range(40)]
 
 
 class Right(Numbers):
-    """A source that is right: what the wrong ones are made of."""
+    """A correct source, the base of the wrong ones."""
 
     def __init__(self):
         super().__init__(ROWS, size=3)
@@ -52,7 +52,7 @@ def test_source_that_keeps_the_laws_passes(source):
 
 
 class Declared(Source):
-    """One of our own sources, seen as a user's: positions are row numbers."""
+    """One of our own sources as a user's source: positions are row numbers."""
 
     def __init__(self, source, base_dir):
         self.config = StreamConfig.model_validate(
@@ -121,13 +121,13 @@ def write_generator(folder):
 
 
 def write_socket(folder):
-    """Write what the port has taken until the end of its stream."""
+    """Write the rows that the port receives until the end of its stream."""
     write_log(folder, "socket:s")
     return {"socket": {"port": 0, "log": "log"}}
 
 
 def write_spark(folder):
-    """Write what the query has given until it ended; a host reads no more of it."""
+    """Write the rows of the query until its end, which is all that a host reads."""
     write_log(folder, "spark:s")
     return {"spark": {"format": "csv", "path": "in", "log": "log"}}
 
@@ -190,7 +190,7 @@ class ForgetsPositions(Right):
 
 
 class SkipsWhenItGoesOnTwice(Right):
-    """Its positions after going on are counted from there."""
+    """After a resume it counts positions from there."""
 
     def read(self, after):
         for rows, position in super().read(after):
@@ -210,7 +210,7 @@ class LateForItsHeartbeat(Events):
 
 
 class ConsumesTheRows(Right):
-    """A source whose rows are gone for other objects once one object has read them."""
+    """A source whose rows can be read by one object only."""
 
     left = None
 
@@ -223,7 +223,7 @@ class ConsumesTheRows(Right):
 
 
 class SharesItsPlace(Right):
-    """All objects that read at the same time have one place between them."""
+    """All objects that read at the same time share one position."""
 
     place = 0
     readers = 0

@@ -1,4 +1,4 @@
-"""Stamped outputs: their place is that of the block they belong to, in every runtime, and whichever tick closes the block."""
+"""Stamped outputs: their place is that of their block, in every runtime, whichever tick closes the block."""
 
 from __future__ import annotations
 

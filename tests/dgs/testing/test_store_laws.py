@@ -1,4 +1,4 @@
-"""The suite for stores of checkpoints: our own keep its laws, and each law finds the store that breaks it."""
+"""The suite for stores of checkpoints: our own stores keep its laws, and each law finds a store that breaks it."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tests.selection import rest_is_slow
 
 
 class Files:
-    """Two files, `generation` and `saved`, each replaced as a whole: right, and what the wrong ones are made of."""
+    """Two files, `generation` and `saved`, each replaced as a whole: the correct base of the wrong stores."""
 
     def __init__(self, folder):
         self.folder, self.generation = folder, 0
@@ -47,7 +47,7 @@ class Files:
 
 
 class Locked(Files):
-    """The same, which the second object cannot have."""
+    """The same, but a second object cannot open it."""
 
     def begin(self):
         lock = self.folder / "lock"
@@ -79,7 +79,7 @@ def test_the_simulated_store_keeps_the_laws():
 
 
 class Shared:
-    """One store in memory, which objects have in turn: what the next process of a driver sees of it."""
+    """One store in memory, which objects use in turn, like successive processes of a driver."""
 
     def __init__(self, store):
         self.store, self.generation = store, 0
@@ -119,7 +119,7 @@ class ForgetsTheNewest(Files):
 
 
 class ForgetsWhatABeginHasSeen(Files):
-    """An object that begins again gives back where it began first."""
+    """A second `begin` of an object returns the same as the first."""
 
     point = None
 
@@ -136,7 +136,7 @@ class TearsLargeStates(Files):
 
 
 class TearsStatesOfSomeSizes(Files):
-    """Tears those of more than a few hundred bytes, but not those that it puts elsewhere, which are larger than a megabyte."""
+    """Tears states of more than a few hundred bytes, but not those above a megabyte, which it stores elsewhere."""
 
     def begin(self):
         point = super().begin()
@@ -145,7 +145,7 @@ class TearsStatesOfSomeSizes(Files):
 
 
 class MixesPartsOfLargeStates(Files):
-    """Keeps parts of 64 KiB, which come back in the order of their names: 10 before 2."""
+    """Keeps parts of 64 KiB, and reads them in the order of their names: 10 before 2."""
 
     def begin(self):
         point = super().begin()
@@ -167,7 +167,7 @@ class TakesEmptyStatesForNone(Files):
 
 
 class MixesEpochs(Files):
-    """The state of the last commit that had one, with the positions of the newest."""
+    """Returns the state of the last commit that had one, with the positions of the newest commit."""
 
     def begin(self):
         point = super().begin()

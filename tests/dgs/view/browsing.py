@@ -39,7 +39,7 @@ class Visit:
         )
 
     def violations(self):
-        """Return what a checker of accessibility finds."""
+        """Return the findings of an accessibility checker."""
         axe = pytest.importorskip(
             "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
         )

@@ -1,4 +1,4 @@
-"""Synthetic runs for the page: figures of 3, 20 or 200 workers that work, wait for a mute stream, or were restarted."""
+"""Synthetic runs for the page: figures of 3, 20 or 200 workers that work, wait for a silent stream, or were restarted."""
 
 import math
 
@@ -37,7 +37,7 @@ def tree(workers):
 def figures_of(
     plan, second, *, mute_since=None, mute="rules", restart=None, streams=3, phase="running", hosts=4
 ):
-    """Return the figures of a second of a run under a plan. `mute`: a stream that brings nothing since `mute_since`."""
+    """Return the figures of a second of a run under a plan. `mute`: a stream that is silent since `mute_since`."""
     now = BEGAN + second
     waits = mute_since is not None and second > mute_since
     worked = min(second, mute_since) if waits else second

@@ -58,7 +58,7 @@ def put(data, at, value):
 
 
 def damaged(text, value, chance):
-    """Return the text of a file with a value of one of its lines replaced by another one, or cut there."""
+    """Return the text of a file with a value of one of its lines replaced, or cut there."""
     lines = text.splitlines()
     number = chance.randrange(len(lines))
     data = json.loads(lines[number])

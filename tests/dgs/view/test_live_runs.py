@@ -1,4 +1,4 @@
-"""The pages of real runs: one that waits for a mute stream, and one on two Ray hosts of which one is killed."""
+"""The pages of real runs: one that waits for a silent stream, and one on two Ray hosts, one of which is killed."""
 
 import json
 import os

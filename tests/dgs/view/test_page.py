@@ -1,4 +1,4 @@
-"""The page in a real browser: it is whole, quiet, accessible, and shows foreign texts as texts."""
+"""The page in a real browser: it is complete, without console messages, accessible, and escapes foreign texts."""
 
 import re
 from contextlib import closing

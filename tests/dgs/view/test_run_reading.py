@@ -1,4 +1,4 @@
-"""A run as it is shown, read from its directory."""
+"""The view of a run, read from its directory."""
 
 import json
 from contextlib import closing

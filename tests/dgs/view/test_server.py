@@ -1,4 +1,4 @@
-"""The live page: only with the token, to our own name and our own page; and a page in a browser that follows a run."""
+"""The live page: only with the token, the right host name and origin; and a page in a browser that follows a run."""
 
 import http.client
 import json

@@ -1,6 +1,6 @@
-"""What Arrow computes is what the interpreter computes, to the bit, on values where the two might differ; else it gives way to DuckDB.
+"""Arrow's answers equal the interpreter's, to the bit, on values where the two might differ; other queries fall back to DuckDB.
 
-The sums of groups are equal up to rounding. The mistakes at the end are seen to be found.
+The sums of groups are equal up to rounding. The mutants at the end are found.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Draw:
         return Group(made, keys, tuple((f"a{place}", self.aggregate()) for place in range(2)))
 
     def join(self, left):
-        """A join with some of the same rows, whose columns are named anew."""
+        """A join with some of the same rows, under new column names."""
         kinds = self.random.choices(
             ("int64", "text", "bool", "time", "float64"), (5, 3, 2, 1, 0.2), k=self.random.randint(1, 2)
         )
@@ -162,7 +162,7 @@ def rounded(rows):
 
 
 def differs(seeds):
-    """Whether Arrow gives other rows than the interpreter on some seed, and how often it gives any."""
+    """Whether Arrow's rows differ from the interpreter's on some seed, and how often Arrow answers."""
     done = Counter()
     for seed in seeds:
         draw = Draw(seed)
@@ -191,7 +191,7 @@ def test_arrow_computes_what_the_interpreter_does(seeds):
     difference, done = differs(seeds)
     assert difference is None
     for kind in ("Map", "Order", "Group", "Join"):
-        assert done[kind, True] > len(seeds) / 12, done  # it is Arrow that answers, as a rule
+        assert done[kind, True] > len(seeds) / 12, done  # Arrow answers most queries
         assert done[kind, False], done
 
 

@@ -32,7 +32,7 @@ AGGREGATES = {
 
 
 def bound(pattern, value):
-    """Return the names that a pattern gives to parts of a value."""
+    """Return the names that a pattern binds to parts of a value."""
     if isinstance(pattern, t.NamePattern):
         return {pattern.name: value}
     parts = [bound(one, item) for one, item in zip(pattern.items, value, strict=True)]
@@ -40,7 +40,7 @@ def bound(pattern, value):
 
 
 def value(tree, names):
-    """Return the value of an expression where names have values."""
+    """Return the value of an expression, given the values of names."""
     if isinstance(tree, t.Binary):
         return binary(tree.sign, value(tree.left, names), value(tree.right, names))
     return VALUES[type(tree)](tree, names)
@@ -65,7 +65,7 @@ def quantified(tree, names):
 
 
 def binary(sign, left, right):
-    """Return a value of two, null of nulls, but for what decides a conjunction alone."""
+    """Return the value of a binary operation: null for nulls, unless one side decides a conjunction."""
     if sign == "and":
         return False if left is False or right is False else None if left is None or right is None else True
     if sign == "+" and isinstance(left, list):

@@ -41,7 +41,7 @@ class Drawn:
         return f"select {'distinct ' if self.random.random() < 0.2 else ''}{head} {text}"
 
     def generator(self, inside: list[str], bags: list[tuple[str, str]], depth: int) -> str:
-        """Return a generator; what it binds is added to the expressions, and to the bags after grouping."""
+        """Return a generator. Its variables are added to the expressions, and to the bags after grouping."""
         kind = self.random.choice(
             ("table", "table", "table", "literal", "value", *(["nested"] * 2 if depth else []))
         )
@@ -79,7 +79,7 @@ class Drawn:
         return f"{self.random.choice(('count', 'sum', 'max', 'min'))}({self.select(scope, 1, depth - 1)})"
 
     def lifted(self, bags: list[tuple[str, str]]) -> str:
-        """Return an aggregate of a variable from before `group by`."""
+        """Return an aggregate of a variable bound before `group by`."""
         name, field = self.random.choice(bags)
         aggregate = self.random.choice(("count", "sum", "max", "min"))
         if self.random.random() < 0.3:

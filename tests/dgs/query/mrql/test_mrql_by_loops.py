@@ -1,4 +1,4 @@
-"""Random MRQL: the translation, on the interpreter, beside nested loops over the parse tree."""
+"""Random MRQL: the translation, on the interpreter, equals nested loops over the parse tree."""
 
 from random import Random
 
@@ -29,7 +29,7 @@ def case(seed):
 
 
 def by_loops(text, tables):
-    """Return the rows that nested loops give."""
+    """Return the rows of nested loops."""
     names = {
         name: [dict(zip(SOURCES[name].columns.names, row, strict=True)) for row in rows]
         for name, rows in tables.items()
@@ -39,7 +39,7 @@ def by_loops(text, tables):
 
 
 def by_algebra(text, tables):
-    """Return the rows that the translation gives."""
+    """Return the rows of the translation."""
     (found,) = answers(script(text, SOURCES), {name: zbag(rows) for name, rows in tables.items()}).values()
     return found
 

@@ -1,4 +1,4 @@
-"""MRQL by its parts, on the interpreter: each text beside the value that Python gives."""
+"""MRQL by its parts, on the interpreter: each text with its value in Python."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_value(text, expected):
         ("select x from (k, x) in (select (p.k, p.x) from p in pairs) where k = 1;", [10, 20]),
         ("select distinct p.k from p in pairs;", [1, 2, 3]),
         ("select (p.k, p.x) from p in pairs order by p.x desc;", sorted(PAIRS, key=lambda row: -row[1])),
-        # a nested query that an equality correlates, and one that it does not
+        # a nested query correlated by an equality, and one without
         (
             "select (n.k, count(select p from p in pairs where p.k = n.k)) from n in names;",
             [(k, sum(k == p for p, _ in PAIRS)) for k, _ in NAMES],

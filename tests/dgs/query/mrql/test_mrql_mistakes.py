@@ -1,4 +1,4 @@
-"""Mistakes in MRQL: the whole text of each error, as people read it."""
+"""Mistakes in MRQL: the whole text of each error."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The 43 MRQL cases of upstream: our text of each, its inputs, and how its answer is compared with the expected one.
+"""The 43 MRQL cases of upstream: our text of each, its inputs, and the comparison with the expected answer.
 
 The expected answers were computed by plain loops (shared/cases/upstream/README.md); upstream's queries themselves are not kept.
 """
@@ -128,7 +128,7 @@ def _typed(row: list[str], schema: Schema) -> list:
 
 
 def wanted(case: dict) -> list[list]:
-    """Return the rows that are expected of each output."""
+    """Return the expected rows of each output."""
     value = case["value"]
     if case["kind"] == "bags":
         return [[[item] for item in items] for items in value]

@@ -1,4 +1,4 @@
-"""The checks of Piglet as scripts: each with the file of its expected lines. `cases/upstream/README.md` has them in words."""
+"""The checks of Piglet as scripts, each with the file of its expected lines. `cases/upstream/README.md` describes them."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ SIX = "AS (f1: int, f2: int, f3: int)"
 
 @dataclass(frozen=True)
 class Check:
-    """A script, and the file of its lines. `is_list`: their order counts. `is_windowed` and `is_stream`: what the script has."""
+    """A script, and the file of its lines. `is_list`: their order counts. `is_windowed`, `is_stream`: the script has windows, or streams."""
 
     name: str
     script: str

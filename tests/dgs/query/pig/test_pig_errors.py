@@ -1,4 +1,4 @@
-"""The errors of scripts that mean nothing: golden texts, each with its place and what to do."""
+"""The errors of wrong scripts: golden texts, each with its place and fix."""
 
 from pathlib import Path
 

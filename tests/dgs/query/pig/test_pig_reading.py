@@ -1,4 +1,4 @@
-"""Reading a script: statements, their places, and what is said of wrong ones."""
+"""Reading a script: statements, their places, and errors of wrong statements."""
 
 import pytest
 

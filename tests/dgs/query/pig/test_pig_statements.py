@@ -1,4 +1,4 @@
-"""Statements that the checks of Piglet do not have: what they mean on the interpreter and on DuckDB."""
+"""Statements that are not in the checks of Piglet: their answers on the interpreter and on DuckDB."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ MEANINGS = {
         "(small,-2,1)",
         "(small,-2,1)",
         "(big,-2,1)",
-        "(,-2,)",  # a condition that is null chooses nothing
+        "(,-2,)",  # a null condition selects nothing
     ],
     "c = FOREACH a GENERATE (k IS NULL ? -1 : k) AS k, UPPER(v), 7 / k, -7 % 3; DUMP c;": [
         "(1,X,7,-1)",
@@ -86,7 +86,7 @@ MEANINGS = {
     "c = SAMPLE a 0.0; DUMP c;": [],
     "<% def f(k: int) -> float: return float('nan') if k == 1 else 0.1 * k %> c = FOREACH b GENERATE f(k), f(w); DUMP c;": [
         "(0.30000000000000004,3.0)",
-        "(NaN,1.0)",  # DuckDB alone makes a null of it
+        "(NaN,1.0)",  # only DuckDB returns null
     ],
 }
 

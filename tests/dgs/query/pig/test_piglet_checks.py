@@ -1,4 +1,4 @@
-"""The checks of Piglet, on each place that answers queries: the same lines as Piglet's, as lists or as multisets."""
+"""The checks of Piglet on each engine: the same lines as Piglet's, as lists or as multisets."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 DIFFERENCE = {"grouping2.data": {"1": "{(1),(1)}", "4": "{(4),(4)}", "7": "{(7),(7)}", "8": "{(8),(8)}"}}
-"""Piglet makes one value of `A.f1`; in Apache Pig and here it is a bag."""
+"""In Piglet `A.f1` is one value; in Apache Pig and here it is a bag."""
 
 
 def expected(check: Check) -> list[str]:
@@ -39,7 +39,7 @@ def expected(check: Check) -> list[str]:
 
 
 def comparable(lines: list[str]) -> list[str]:
-    """Return lines with the tuples of bags in one order: bags have none."""
+    """Return lines with the tuples of bags sorted: bags have no order."""
     return [re.sub(r"\{(\(.*?\))\}", _sorted_bag, line) for line in lines]
 
 
@@ -48,7 +48,7 @@ def _sorted_bag(found: re.Match[str]) -> str:
 
 
 def only_output(check: Check) -> tuple[PigProgram, PigOutput]:
-    """Return what a script says, and its output."""
+    """Return the text of a script, and its output."""
     program = program_of(check.script, base_dir=CASES / "input")
     assert not program.problems, [str(one) for one in program.problems]
     (output,) = program.outputs
@@ -60,14 +60,14 @@ def lines_of(output: PigOutput, rows: list[Any]) -> list[str]:
 
 
 def interpreted(check: Check) -> list[str]:
-    """Return the lines that the interpreter answers."""
+    """Return the answer of the interpreter as lines."""
     program, output = only_output(check)
     tables = {name: zbag(load.table(CASES / "input")) for name, load in program.loads.items()}
     return lines_of(output, answers(program.script, tables)[output.name])
 
 
 def by_duckdb(check: Check) -> list[str]:
-    """Return the lines that DuckDB answers, from the rewritten script."""
+    """Return the answer of DuckDB to the rewritten script as lines."""
     program, output = only_output(check)
     relation = dict(rewritten(program.script).script.outputs)[output.name]
     tables = {
@@ -79,7 +79,7 @@ def by_duckdb(check: Check) -> list[str]:
 
 
 def by_dgs(check: Check) -> list[str]:
-    """Return the lines that a run of dgs answers, under a random plan."""
+    """Return the answer of a run of dgs under a random plan as lines."""
     program, output = only_output(check)
     query = QueryProgram({output.name: output.relation})
     streams: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def by_dgs(check: Check) -> list[str]:
 
 
 def by_spark(check: Check, place: Path) -> list[str]:
-    """Return the lines that Spark answers."""
+    """Return the answer of Spark as lines."""
     from dgs.job.schema import SparkConfig
     from dgs.spark_bridge.queries.query_batch import answered
 

@@ -1,4 +1,4 @@
-"""The rules of dgs: each keeps the answer on random scripts, any order of them gives one form, and examples of what each makes."""
+"""The rules of dgs: each keeps the answer on random scripts, any order of rules gives the same form, and examples of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.dgs.query.random_scripts import RandomScripts
 QUICK = 50
 ALL = [(rules, rule) for rules in BUNDLED for rule in rules]
 MOST_SEEDS = 40
-"""The most scripts to try for each to which a rule applies."""
+"""The most random scripts to try for one to which a rule applies."""
 STREAM = Source("s", Schema.of(k=TEXT, a=INT.required()))
 SHAPES = {
     "one_filter": ("where", "where"),
@@ -57,7 +57,7 @@ SHAPES = {
 )
 @pytest.mark.parametrize(("rules", "rule"), ALL, ids=[rule.name for _, rule in ALL])
 def test_rules_keep_the_answer(rules, rule, graphs):
-    """Alone, wherever it applies, on graphs as they come."""
+    """Each rule alone, wherever it applies, on random graphs."""
     alone = Rules(rules.name, rules.phase, [rule])
     fired, inputs = 0, Options(max_examples=2 if graphs == QUICK else 15)
     for seed in range(MOST_SEEDS * graphs):

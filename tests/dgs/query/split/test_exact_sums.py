@@ -1,4 +1,4 @@
-"""Sums of floats without rounding: they are those of the rows that are there, whatever came and went, in any order."""
+"""Sums of floats without rounding: they equal the sums of the present rows, whatever rows came and went, in any order."""
 
 import math
 import struct
@@ -93,7 +93,7 @@ def test_sums_are_those_of_the_rows_that_are_left(few, small, monkeypatch):
 
 
 def unlike(query, case):
-    """Whether two orders of one history give other bytes or another answer than the interpreter's."""
+    """Whether two orders of one history give different bytes, or an answer that differs from the interpreter's."""
     found = [case.joined(case.states()) for _ in range(2)]
     answers = [repr(case.answer(one)) for one in found]
     return codec.encode(found[0]) != codec.encode(found[1]) or answers != [repr(case.expected())] * 2
@@ -115,7 +115,7 @@ class OfFloats(Drawing):
 
 
 def differences(seeds):
-    """Return the seeds of random queries that are not answered to the last bit."""
+    """Return the seeds of random queries with answers that differ in any bit."""
     found = []
     for seed in seeds:
         drawing = OfFloats(Random(seed), deletes=seed % 4 < 3)

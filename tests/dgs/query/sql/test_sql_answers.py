@@ -1,4 +1,4 @@
-"""SQL means what DuckDB says: the interpreter over the algebra of a query gives the rows that DuckDB gives for its text."""
+"""SQL has the meaning of DuckDB: the interpreter of a query's algebra has the rows of DuckDB for its text."""
 
 import datetime as dt
 import decimal
@@ -211,7 +211,7 @@ def interpreted(text):
 
 
 def comparable(value):
-    """Return a value in a form in which those of both engines are equal: lists sorted, decimals as numbers, floats rounded."""
+    """Return a value in a form that is equal for both engines: lists sorted, decimals as numbers, floats rounded."""
     if isinstance(value, (list, tuple)):
         return tuple(sorted(map(comparable, value), key=repr))
     if type(value) is dt.date:
@@ -248,7 +248,7 @@ def test_a_program_over_batches_gives_the_rows_of_duckdb(text, duck):
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_the_statement_gives_the_rows_of_duckdb(text, duck):
-    """The statement that answers over many rows, asked over these few."""
+    """The statement for many rows, over these few rows."""
     query = relation(text, {name: Source(name, schema) for name, schema in SCHEMAS.items()})
     tables = {name: to_arrow(rows_of(ROWS[name], schema), schema) for name, schema in SCHEMAS.items()}
     found = from_arrow(run(text_of(query), tables, query.schema), query.schema)

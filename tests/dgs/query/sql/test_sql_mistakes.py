@@ -113,7 +113,7 @@ WRONG = [
 
 
 def told(text):
-    """Return what is said of a query: that of the front end, else that of the split."""
+    """Return the error of a query: from the front end, otherwise from the split."""
     with pytest.raises(QueryError) as wrong:
         split(relation(text, SOURCES, name="q.sql"))
     return str(wrong.value)
@@ -138,7 +138,7 @@ TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\\w+(?:\\.\\d+)?|<>|<=|>=|!=|\\|\
 
 
 def mutated(tokens):
-    """Yield the texts with one token left out, twice, or behind the next one."""
+    """Yield the texts with one token dropped, doubled, or swapped with the next one."""
     for place, one in enumerate(tokens):
         before, after = tokens[:place], tokens[place + 1 :]
         yield from (" ".join([*before, *after]), " ".join([*before, one, one, *after]))

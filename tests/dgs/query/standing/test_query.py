@@ -1,4 +1,4 @@
-"""`dgs.query`: batches in any order, and as data frames have them, give the answer over all rows."""
+"""`dgs.query`: batches in any order, also from data frames, give the answer over all rows."""
 
 import pyarrow as pa
 import pytest

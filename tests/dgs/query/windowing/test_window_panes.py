@@ -1,4 +1,4 @@
-"""Panes are windows: what panes add up to is what recomputing each window gives, whatever the batches and their order."""
+"""Windows by panes equal recomputed windows, whatever the batches and their order."""
 
 from collections.abc import Callable
 from functools import cache
@@ -30,9 +30,9 @@ def joined(states: list[ZBag]) -> ZBag:
 
 
 def differs(seed: int) -> bool:
-    """Whether panes on three leaves, closed by some ticks, give other windows than recomputing each one.
+    """Whether panes on three leaves, closed by some ticks, differ from recomputed windows.
 
-    Keys repeat; times leave gaps, and are negative too.
+    Keys repeat; times have gaps, and may be negative.
     """
     random = Random(seed)
     size, slide = random.randint(1, 8), random.randint(1, 8)
@@ -83,7 +83,7 @@ def a_pane_more(self: WindowPanes, state: Paned, until: int, joined: Joined, sin
 def no_pane_kept(
     self: WindowPanes, state: Paned, until: int, joined: Joined, since: int | None = None
 ) -> Any:
-    """Keep the panes from the tick on alone, as tumbling windows do."""
+    """Keep only the panes after the tick, as tumbling windows do."""
     closed, later = CLOSED(self, state, until, joined, since)
     return closed, {start: one for start, one in later.items() if start >= until}
 

@@ -1,4 +1,4 @@
-"""Queries over windows as programs: each window is answered once, as recomputing it gives, under any plan."""
+"""Queries over windows as programs: each window is answered once, and equals the recomputed window, under any plan."""
 
 from typing import Any
 
