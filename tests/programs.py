@@ -163,7 +163,7 @@ class WindowsAtOnce(EventWindow):
 
 
 class EchoWindow(EventWindow):
-    """Event windows whose values are outputs too, twice if even: outputs of what accumulates."""
+    """Event windows that also output their values, even values twice: outputs of accumulating events."""
 
     update_batch = Program.update_batch
 
@@ -176,7 +176,7 @@ class EchoWindow(EventWindow):
 
 
 class SumCounters(Counters):
-    """The map of counters whose increments accumulate; the fork is the user's, so that many reads may be apart."""
+    """The map of counters, whose increments accumulate. The fork is the user's, so many reads may be on different workers."""
 
     accumulates = (INC,)
 
@@ -213,13 +213,13 @@ class LastValueJoin(Program):
         return state
 
     def fork(self, state: Any, left: TagSet, right: TagSet) -> tuple[Any, Any]:
-        """Give each side the keys it can see; those that nobody sees stay on the left."""
+        """Give each side the keys that it can see; keys that neither can see stay on the left."""
         theirs = {k: v for k, v in state.items() if UPDATE(k) in right or VIEW(k) in right}
         seen = {k for k in state if UPDATE(k) in left or VIEW(k) in left}
         return {k: v for k, v in state.items() if k in seen or k not in theirs}, theirs
 
     def join(self, left: Any, right: Any) -> Any:
-        """Union: a key on both sides has been viewed only (updates depend on views), so its values are equal."""
+        """Union: a key on both sides has only been viewed (updates depend on views), so its values are equal."""
         left.update(right)
         return left
 
@@ -286,7 +286,7 @@ class Neighbours(Program):
         return state
 
     def fork(self, state: Any, left: TagSet, right: TagSet) -> tuple[Any, Any]:
-        """Give each side the cells it reads; those that nobody reads stay on the left."""
+        """Give each side the cells that it reads; cells that neither reads stay on the left."""
         mine, theirs = _visible(state, left), _visible(state, right)
         return {**{k: v for k, v in state.items() if k not in theirs}, **mine}, theirs
 

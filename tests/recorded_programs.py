@@ -60,7 +60,7 @@ class ValueBarrier(Program):
 
 
 class Modulo(Program):
-    """As ValueBarrier; and a value is output that is, modulo 100, the one after the timestamp of the last barrier.
+    """As ValueBarrier; also outputs values that equal, modulo 100, the timestamp of the last barrier plus one.
 
     State: (sum, timestamp of the last barrier). Values read the barrier, so both sides of a fork have it.
     """
@@ -169,7 +169,7 @@ TAGS: dict[type[Program], list[Tag]] = {
     IncrementDecrement: [UP(), DOWN(), MAXIMUM()],
     UserPages: [one(user) for user in USERS for one in (GET, PAGE_VIEW, UPDATE)],
 }
-"""Tags that each program meets."""
+"""The tags of each program's inputs."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Recorded:
 
 
 def recorded(case: str) -> Recorded:
-    """Load a case, its streams in the order that breaks ties as the prototype did."""
+    """Load a case, with its streams in the prototype's order for ties."""
     rows = [_lines(path) for path in sorted((CASES / case).glob("input_*.jsonl.gz"))]
     ordered = sorted(rows, key=lambda stream: _term_order(stream[0]["tag"]))
     feeds = [_feed(rank, stream) for rank, stream in enumerate(ordered)]
@@ -203,7 +203,7 @@ def recorded(case: str) -> Recorded:
 
 
 def as_json(output: Any) -> str:
-    """Return an output as the recordings spell it."""
+    """Return an output in the form of the recordings."""
     return json.dumps(output, separators=(",", ":"))
 
 
@@ -213,7 +213,7 @@ def sums_of(lines: list[str]) -> list[str]:
 
 
 def wire_form(tag: Tag) -> Any:
-    """Return a tag as the recordings spell it."""
+    """Return a tag in the form of the recordings."""
     return tag.kind if tag.key is None else [tag.kind, tag.key]
 
 

@@ -1,4 +1,4 @@
-"""The choice of cases for `make test`: the first of many, while `make test-all` runs them all."""
+"""The choice of cases for `make test`: the first of many. `make test-all` runs them all."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MANY = int(os.environ.get("RANDOM_FLOWS", "100_000"))
 
 EXPLORES = settings.get_current_profile_name() == "exploring"
 FIRST = random.randrange(10**6, 10**9) if EXPLORES else 1000
-"""The first seed of these: another one every time under `make test-all`."""
+"""The first seed of these cases. It differs between runs of `make test-all`."""
 
 
 def seeds(few: int, *, share: int = 1) -> pytest.MarkDecorator:
-    """Give a property `seeds`: the first few; slow, as many as `MANY` says, or a share of them."""
+    """Give a property `seeds`: the first few in the quick test, `MANY` or a share of them in the slow test."""
     many = pytest.param(range(FIRST, FIRST + MANY // share), marks=pytest.mark.slow, id="many")
     return pytest.mark.parametrize("seeds", [pytest.param(range(few), id="few"), many])
 

@@ -1,8 +1,7 @@
 """Random inputs for the programs of tests/programs.py: workloads (many ties, overlapping streams), events, wire diagrams.
 
-Everything is built from a `random.Random`, so that one builder serves seeds (the simulations) and Hypothesis, which shrinks
-it: `workloads()` and `diagrams()` are the same builders driven by Hypothesis. The same seed gives the same workload in every
-process.
+Everything is built from a `random.Random`, so one builder serves seeds (the simulations) and Hypothesis, which shrinks it: `workloads()`
+and `diagrams()` are the same builders driven by Hypothesis. The same seed gives the same workload in every process.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ from tests.programs import (
 )
 
 MOST_EVENTS = 12
-"""Events per stream, at most, unless asked for more."""
+"""The most events per stream by default."""
 
 
 @dataclass(frozen=True)
 class Workload:
     """A program and its input, one entry per stream in rank order.
 
-    `tags`: what may arrive on each stream (a tag may be on several); `batches`: its events; `feeds`: the same batches with
+    `tags`: the possible tags of each stream (a tag may be on several); `batches`: its events; `feeds`: the same batches with
     true heartbeats between them.
     """
 
@@ -80,7 +79,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Subject:
-    """A program of tests/programs.py with the tags it may meet, and payloads made from a number unique in the workload."""
+    """A program of tests/programs.py with its possible tags, and payloads made from a number unique in the workload."""
 
     make: Callable[[random.Random], Program]
     tags: Callable[[random.Random], list[Tag]]
@@ -88,7 +87,7 @@ class Subject:
 
 
 def chance(rnd: random.Random, probability: float) -> bool:
-    """Return True so often; False where Hypothesis shrinks to."""
+    """Return True with a probability; Hypothesis shrinks to False."""
     return rnd.random() > 1 - probability
 
 
@@ -169,7 +168,7 @@ def _arrivals(rnd: random.Random, tags: list[Tag]) -> list[list[Tag]]:
 
 
 def _whole_kinds(tags: Sequence[Tag]) -> TagSet:
-    """Return all tags of the kinds of `tags`: as a source with the key in a column declares them."""
+    """Return all tags of the kinds of `tags`, as declared by a source with the key in a column."""
     declared = {str(one): one for one in _every_kind()}
     return TagSet.of(*(declared[tag.kind] for tag in tags))
 
@@ -239,7 +238,7 @@ def random_diagram(rnd: random.Random, program: Program, events: Sequence[Event]
 
 
 class _Diagrams:
-    """The recursive builder: a wire of some state type and predicate, and the events that are to happen on it."""
+    """The recursive builder: a wire of some state type and predicate, and its events."""
 
     def __init__(self, rnd: random.Random, program: Program, events: Sequence[Event]) -> None:
         self.rnd = rnd
@@ -248,7 +247,7 @@ class _Diagrams:
         self.types = {one.name: one for one in program.states()}
 
     def wire(self, events: list[Event], of: StateType, tags: TagSet, depth: int) -> wire_diagrams.Diagram:
-        """Return a diagram: pieces one after the other, each an update or a fork that swallows what it can."""
+        """Return a diagram: successive pieces, each an update or a fork that takes as many events as it can."""
         parts: list[wire_diagrams.Diagram] = []
         pairs = [pair for pair in self.program.fork_joins() if pair.parent == of.name]
         while events or (pairs and chance(self.rnd, 0.2)):
@@ -284,7 +283,7 @@ class _Diagrams:
 def random_sides(
     rnd: random.Random, program: Program, pair: ForkJoin, tags: TagSet, seen: Sequence[Tag]
 ) -> tuple[TagSet, TagSet]:
-    """Return two independent predicates over the tags `seen`, which imply `tags` and what the two state types handle."""
+    """Return two independent predicates over the tags `seen`, within `tags` and the tags of the two state types."""
     left, right = TagSet(), TagSet()
     types = {one.name: one for one in program.states()}
     accumulating = TagSet.of(*program.accumulating) if program.has_derived_fork else TagSet.everything()

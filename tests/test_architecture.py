@@ -1,6 +1,6 @@
-"""The rules of the whole code base that no linter knows: imports between rooms, pure folders, forbidden constructs.
+"""The rules of the code base that no linter checks: imports between rooms, pure folders, forbidden constructs.
 
-Every rule is a function from a module's syntax tree to what it finds; each is also shown code that breaks it.
+Every rule is a function from a module's syntax tree to its findings. Each is also tested on code that breaks it.
 """
 
 import ast
@@ -70,7 +70,7 @@ WALL_CLOCK = {
     "workers/runtime/process.py": "where the clock begins that does not jump",
     "workers/sources/rows.py": "heartbeats of streams whose times are those of the world",
 }
-"""Modules that ask for the time of day, with what for. All others measure intervals, by `time.monotonic` or `process.now`."""
+"""Modules that read the time of day, and why. All others measure intervals, by `time.monotonic` or `process.now`."""
 
 HOMES = {
     "narwhals": re.compile(r"dgs/frames/"),
@@ -89,7 +89,7 @@ HOMES = {
     "prometheus_client": re.compile(r"workers/observing/metrics\.py"),
     "yaml": re.compile(r"(?!)"),
 }
-"""The one place of each package that has one; the others are free. `fcntl`: locks, and seals of files in memory."""
+"""The only modules that may import a package. `fcntl`: locks, and seals of files in memory."""
 
 FSYNC = re.compile(r"workers/storage/")
 """The modules that make files durable."""
@@ -101,7 +101,7 @@ WIDE = {
 """Folders that may have more than 16 modules, how many, and why."""
 
 SAME_NAME = frozenset({"__init__", "__main__", "contract", "opening", "program", "relation"})
-"""Names that modules of several folders have; any other name occurs once, outside of these folders:"""
+"""Module names that occur in several folders. Any other name occurs once, outside of these folders:"""
 
 NAMED_AFTER_OTHERS = {
     "dgs/cli": "a module is named as its verb",
@@ -110,7 +110,7 @@ NAMED_AFTER_OTHERS = {
 }
 
 PURE = ("workers/protocol/", "workers/recovery/")
-"""State machines: replaying a seed depends on their having no clock, no randomness, no threads and no order of sets."""
+"""State machines: to replay a seed they must have no clock, no randomness, no threads and no order of sets."""
 
 IMPURE = frozenset(
     [
@@ -144,7 +144,7 @@ GENERATED = {
     ): "functions whose text follows from a type, never from data",
     ("dgs/query/pig/pig_python.py", "exec"): "functions that a script defines: the user's own program",
 }
-"""Unsafe calls that are safe, and why."""
+"""Calls that look unsafe, and why they are safe."""
 
 PUBLIC = [
     "ALWAYS",
@@ -191,7 +191,7 @@ def file_of(module):
 
 
 def imports(tree):
-    """Yield what is imported anywhere in a tree, lazily or for types only: (module, name or None)."""
+    """Yield all imports of a tree, also lazy ones and those for types only: (module, name or None)."""
     for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
@@ -234,9 +234,9 @@ def upward(path, tree):
 
 
 def without_face(path, tree):
-    """Return a tree without the table of what `dgs` offers, and without its twin for type checkers.
+    """Return a tree without the table of the public names of `dgs`, and without its twin for type checkers.
 
-    The table holds names, which are looked up when a user asks for them; the twin is never run. A test compares the two.
+    The table has names that are looked up on first use; the twin is never run. A test compares the two.
     """
     return ast.Module([node for node in tree.body if path != "dgs/__init__.py" or not is_face(node)], [])
 
@@ -305,7 +305,7 @@ def is_set(node):
 
 
 def set_by_others(path, tree):
-    """Find looks at the machine's clock, which others set forward and back while we count intervals with it."""
+    """Find reads of the machine's clock, which others may change while we measure intervals."""
     if path in WALL_CLOCK:
         return
     for node in nodes_of(tree):
@@ -334,7 +334,7 @@ def asserting(path, tree):
 
 
 def name_of(function):
-    """Return a dotted name, "" for what is none."""
+    """Return a dotted name, "" for other expressions."""
     if isinstance(function, ast.Name):
         return function.id
     base = name_of(function.value) if isinstance(function, ast.Attribute) else ""
@@ -343,20 +343,20 @@ def name_of(function):
 
 @cache
 def nodes_of(tree):
-    """Return all nodes of a syntax tree; every rule looks at the same ones."""
+    """Return all nodes of a syntax tree. All rules share them."""
     return tuple(ast.walk(tree))
 
 
 @cache
 def modules_of(package):
-    """Return the paths and syntax trees of a package; every rule looks at the same ones."""
+    """Return the paths and syntax trees of a package. All rules share them."""
     paths = sorted((ROOT / package).rglob("*.py"))
     return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def trees_are_forgotten():
-    """Keep the syntax trees no longer than they are needed: each full garbage collection would look at their million nodes."""
+    """Drop the syntax trees after these tests: each full garbage collection would visit their million nodes."""
     yield
     modules_of.cache_clear()
     nodes_of.cache_clear()
@@ -395,7 +395,7 @@ def test_state_machines_have_no_clock_no_randomness_no_threads_and_no_order_of_s
 
 
 def test_no_folder_is_a_drawer():
-    """A folder that grows beyond what one remembers is divided by what its modules are for."""
+    """A folder that grows too large to remember is divided by the purpose of its modules."""
     folders = Counter(str(Path(path).parent) for path, _ in modules(*PACKAGES))
     for folder, (most, _reason) in WIDE.items():
         assert 16 < folders.pop(folder) - 1 <= most
@@ -424,7 +424,7 @@ def test_no_code_runs_data():
 
 
 def test_packages_do_not_assert():
-    """Invariants raise InternalError: they survive `python -O`."""
+    """Invariants raise InternalError, which `python -O` does not remove."""
     assert not findings(asserting, *PACKAGES)
 
 
@@ -569,7 +569,7 @@ def test_public_names_are_exactly_these():
 
 
 def test_type_checkers_see_the_public_names_at_their_homes():
-    """Else a tool knows other names than a program finds when it runs."""
+    """Otherwise a type checker would see other names than a running program."""
     import dgs
 
     face = dict(modules("dgs"))["dgs/__init__.py"].body
@@ -587,7 +587,7 @@ def test_every_module_says_what_it_is():
 
 
 def test_no_module_grows_too_large():
-    """One idea each: beyond this, split it."""
+    """A module has one idea; split larger ones."""
     large = {
         path: n for path, _ in modules(*PACKAGES) if (n := len((ROOT / path).read_text().splitlines())) > 400
     }

@@ -1,7 +1,7 @@
 """Documentation that runs: every Python, YAML and shell block of README.md and docs/, links, and the tables of codes.
 
-Per page, blocks run in order in a directory of their own. A block whose first line is a comment with a file name is written
-to that file (the comment stays, except in CSV), so that later blocks can use it.
+Per page, blocks run in order in a directory of their own. A block whose first line is a comment with a file name is written to that file
+(the comment stays, except in CSV), so later blocks can use it.
 """
 
 import re
@@ -39,7 +39,7 @@ WHOLE = {
     "program": {"ref": "program.py:Example"},
     "streams": [{"id": "s", "tags": {"kind": "k"}, "source": {"memory": "s"}}],
 }
-"""The plan file into which a fragment is put, to be validated."""
+"""The plan file that completes a fragment for validation."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def save(block, directory):
 
 
 def run_python(block, page, namespace):
-    padded = "\n" * (block.line - 1) + block.text  # so that a traceback shows the line of the page
+    padded = "\n" * (block.line - 1) + block.text  # a traceback shows the line of the page
     exec(compile(padded, str(page), "exec"), namespace)
 
 
@@ -74,7 +74,7 @@ def validate_yaml(block, page):
 def run_shell(block, options=()):
     """Run the `dgs` commands of a block; a comment at the end of a line may say how it ends: `# exit 2`.
 
-    `options`: more of them for `dgs check`.
+    `options`: further options for `dgs check`.
     """
     for line in block.text.splitlines():
         command, _, remark = line.partition("  #")
@@ -148,7 +148,7 @@ def test_page_has_only_blocks_that_are_checked(page):
 
 
 def missing(text):
-    """Return the files and modules that a text names in `code` and that are not there."""
+    """Return the files and modules that a text names in `code` but that do not exist."""
     rooms = "|".join((*PACKAGES, "docs", "tests"))
     files = re.findall(rf"`((?:{rooms})/[\w./]+|experiments/[\w./]+\.\w+)`", text)
     dotted = re.findall(r"`(dgs\.[a-z][\w.]*)(?:\(.*?\))?`", text)
@@ -224,7 +224,7 @@ REFERENCE = re.compile(
 
 
 def references_in(text):
-    """Return the places of the DGS paper that a text names."""
+    """Return the sections of the DGS paper that a text names."""
     words = ((word.lower().replace("app.", "appendix"), number) for word, number in REFERENCE.findall(text))
     return {f"{word.capitalize()} {number}" for word, number in words}
 

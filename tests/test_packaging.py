@@ -1,4 +1,4 @@
-"""dgs as a wheel: one name in site-packages, and users' modules may be named as its layers are."""
+"""dgs as a wheel: one name in site-packages, and users' modules may have the names of its layers."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -126,7 +126,7 @@ RUNTIMES = ["local", pytest.param("ray", marks=pytest.mark.ray)]
 
 @pytest.fixture
 def project(tmp_path):
-    """A user's project, whose modules are named as our layers are."""
+    """A user's project, whose modules have the names of our layers."""
     folder = tmp_path / "project"
     folder.mkdir()
     for name, text in PROJECT.items():
@@ -187,7 +187,7 @@ def modules_in(environment):
 
 
 def test_no_module_imports_a_layer_under_its_old_name(installed, tmp_path):
-    """A user's module of that name would be run by the import."""
+    """The import would run a user's module of that name."""
     for layer in LAYERS:
         (tmp_path / f"{layer}.py").write_text(f"raise ImportError('{layer} of the user')\n")
     done = installed.run("python", "-c", IMPORT_EVERYTHING, cwd=tmp_path)
@@ -212,7 +212,7 @@ def test_a_plan_file_runs_beside_modules_named_as_our_layers(runtime, installed,
 @pytest.mark.parametrize("script", rest_is_slow(["defines.py", "imports.py"]))
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_script_runs_beside_modules_named_as_our_layers(runtime, script, installed, project, tmp_path):
-    """Classes that a script defines are shipped by value, and those that it imports by the name of their module."""
+    """Classes of a script are pickled by value, and imported classes by the name of their module."""
     done = installed.run("python", project / script, runtime, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

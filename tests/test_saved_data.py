@@ -65,7 +65,7 @@ def test_names_in_saved_data_are_no_module_paths(value):
 
 @pytest.fixture
 def stopped(tmp_path):
-    """Unpack the project whose run the version before stopped half-way."""
+    """Unpack the project whose run was stopped half-way by version 0.1.0."""
     with tarfile.open(SAVED / "saved_by_0_1_0.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
@@ -84,7 +84,7 @@ def logged(project):
 
 
 def sequential_outputs(project):
-    """Return the sums between barriers, computed from the files of the project alone."""
+    """Return the sums between barriers, computed only from the files of the project."""
     listed = [line.split(",") for line in (project / "listed.csv").read_text().splitlines()[1:]]
     values = [(int(ts), int(amount)) for ts, amount in listed] + [
         (row["ts"], row["amount"]) for row in logged(project)

@@ -1,8 +1,8 @@
-"""The types of dgs as type checkers see them: mypy reads a user's files, beside the checkout, and in an environment with the wheel alone.
+"""The types of dgs for type checkers: mypy reads a user's files, beside the checkout, and in an environment with only the wheel.
 
 So does pyright, where it is installed.
 
-A comment at the end of a line says what mypy says about the line: `# error:` is a part of it, `# reveals:` the type, without names of modules.
+A comment at the end of a line has mypy's message on the line: `# error:` a part of it, `# reveals:` the type, without names of modules.
 """
 
 import json
@@ -293,14 +293,14 @@ FOUND = re.compile(r'^(.+\.py):(\d+): (?:error: (.*?)  \[[\w-]+\]|note: Revealed
 
 
 def expected(text):
-    """Return what the comments of a file say: (line, kind, text)."""
+    """Return the messages in the comments of a file: (line, kind, text)."""
     lines = enumerate(text.splitlines(), 1)
     return [(number, *said) for number, line in lines for said in SAID.findall(line)]
 
 
 @pytest.fixture(scope="module", params=["checkout", pytest.param("wheel", marks=pytest.mark.slow)])
 def checked(request, tmp_path_factory):
-    """Return what mypy says about each file: by its name, (line, kind, text)."""
+    """Return mypy's messages on each file, by name: (line, kind, text)."""
     folder = tmp_path_factory.mktemp("typed")
     for name, text in {"good.py": GOOD, "bad.py": BAD}.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -308,7 +308,7 @@ def checked(request, tmp_path_factory):
     if request.param == "wheel":
         installed = request.getfixturevalue("installed")
         done = installed.run(*mypy, "--cache-dir", folder / "cache", *files, cwd=folder)
-    else:  # with what `make lint` has kept
+    else:  # with the cache of `make lint`
         command = [sys.executable, *mypy[1:], *files]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -327,7 +327,7 @@ def told(line):
 
 
 def differences(found, said):
-    """Yield what mypy finds that no comment says, and what a comment says that it does not find."""
+    """Yield messages of mypy without a comment, and comments without a message."""
     left = list(said)
     for number, kind, text in found:
         fits = (

@@ -1,4 +1,4 @@
-"""Faults of Spark: it repeats or loses batches or is killed, and the log has every row once, or the query is refused.
+"""Faults of Spark: it repeats or loses batches or is killed. The log has every row once, or the query is refused.
 
 By both ways into a log: `write` by the data source, `put` by Spark's own files.
 """
@@ -95,7 +95,7 @@ def test_query_that_lost_its_checkpoint_directory_continues_only_if_every_batch_
 
 @pytest.mark.parametrize("changed", rest_is_slow([True, False]))
 def test_query_that_lost_its_checkpoint_directory_continues_after_the_rows_of_the_log(spark, places, changed):
-    """However its new micro-batches are cut: all rows at once here, two of which occur twice."""
+    """With other micro-batches: here one of all rows, two of which occur twice."""
     files, log, checkpoint = places
     put_file(files, 2, [(20, 2), (20, 2)])
     put(spark, files, log, checkpoint)
@@ -169,7 +169,7 @@ def by_value(rows):
 
 @pytest.mark.parametrize("done", [1, 2])
 def test_batch_that_a_crash_left_in_some_streams_is_completed(spark, places, monkeypatch, done):
-    """The driver falls between the segments of the streams, or between the last one and Spark's own commit."""
+    """The driver fails between the segments of the streams, or between the last one and Spark's own commit."""
     files, log, checkpoint = places
     deliver, calls = Delivery.deliver_files, []
 
@@ -183,7 +183,7 @@ def test_batch_that_a_crash_left_in_some_streams_is_completed(spark, places, mon
             raise KeyError("fallen")
 
     monkeypatch.setattr(Delivery, "deliver_files", falling)
-    monkeypatch.setattr(micro_batches, "AT_ONCE", 1)  # one stream after the other
+    monkeypatch.setattr(micro_batches, "AT_ONCE", 1)  # the streams one after the other
     options = {"key": "stream", "streams": "s0,s1", "through": by_value}
     with pytest.raises(Exception, match="terminated with exception"):
         put(spark, files, log, checkpoint, **options)
@@ -214,7 +214,7 @@ with session(SparkConfig(master="local[1]", conf=BRIEF), place / "spark") as spa
 def test_spark_killed_between_batches_resumes(spark, tmp_path):
     """Driver and JVM are killed as soon as the log has a batch; another Spark resumes.
 
-    However late the kill comes: the last files come after it.
+    The last files are written after the kill, however late it is.
     """
     files, log, checkpoint = tmp_path / "in", tmp_path / "log", tmp_path / "checkpoint"
     for number in range(6):

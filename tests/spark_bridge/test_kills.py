@@ -1,6 +1,6 @@
 """Kills of hosts, drivers and the Java of a run that Spark feeds: outputs are those of a plain loop, each once.
 
-The input comes in several micro-batches, so that both sides are at work when the kill comes.
+The input comes in several micro-batches, so both sides are at work at the time of the kill.
 """
 
 import json
@@ -114,11 +114,11 @@ def write_project(folder, *, runtime, args):
         columns = dict(zip(names, map(list, zip(*reversed(rows), strict=True)), strict=True))
         path = folder / "in" / f"{number}.parquet"
         pq.write_table(pa.table(columns), path)
-        os.utime(path, (1_000_000 + number,) * 2)  # by which Spark knows their order
+        os.utime(path, (1_000_000 + number,) * 2)  # Spark orders files by these times
 
 
 def expected():
-    """A loop: at the same time the barrier comes first."""
+    """The outputs by a loop. At equal times the barrier comes first."""
     total, found = 0, Counter()
     for ts in VALUES:
         if ts % WINDOW == 0:
@@ -137,7 +137,7 @@ def committed(folder):
 
 
 def rows_in_log(run_dir):
-    """Return how many rows the log has had; those that no checkpoint needs are deleted."""
+    """Return how many rows the log has had, with deleted rows."""
     return {
         found.stream: found.rows for found in streams(run_dir / "logs") if found.stream in ("left", "right")
     }
@@ -178,7 +178,7 @@ def waited_for(condition, process=None):
 def test_killed_driver_takes_its_spark_with_it_and_the_run_resumes(spark, tmp_path):
     write_project(tmp_path, runtime="local", args={"waits_at": FALLS_AT})
     waits = tmp_path / "waits"
-    waits.touch()  # so that it is killed before its end
+    waits.touch()  # the run is killed before its end
     run_dir = tmp_path / "there"
     process = started(tmp_path, "run", "plan.yaml", "--run-dir", "there")
     waited_for(lambda: events_in(run_dir) > 0, process)

@@ -1,6 +1,6 @@
-"""Faults of Spark's tasks: one fails or stalls, and another attempt takes its place. The log has every row once.
+"""Faults of Spark's tasks: a task fails or stalls, and another attempt replaces it. The log has every row once.
 
-Each Spark is a process of its own, since only some masters repeat tasks.
+Each Spark is a separate process, since only some masters repeat tasks.
 """
 
 import json

@@ -3,9 +3,9 @@
 from contextlib import nullcontext
 
 BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Settings of a Spark that compiles little: tests are over before the better compiler has paid for itself."""
+"""Settings of a Spark that compiles little: tests end before the better compiler would pay."""
 
 
 def entered(spark):
-    """Return a running session as a context."""
+    """Enter a running session."""
     return nullcontext(spark)

@@ -17,9 +17,8 @@ def put_file(directory, number, rows):
     """Write rows as (ts, v) to a file; files are read in the order of their numbers."""
     directory.mkdir(parents=True, exist_ok=True)
     path = Path(directory) / f"{number}.parquet"
-    draft = path.with_name(
-        f"_{number}.draft"
-    )  # which Spark passes over: a query may look while it is written
+    # Spark ignores such names: a query may look while the file is written
+    draft = path.with_name(f"_{number}.draft")
     table = pa.table({"ts": [ts for ts, _ in rows], "v": [v for _, v in rows]})
     pq.write_table(table.cast(pa.schema([("ts", pa.int64()), ("v", pa.int64())])), draft)
     os.utime(draft, (1_000_000 + number, 1_000_000 + number))
@@ -31,7 +30,7 @@ def unchanged(rows):
 
 
 def write(spark, files, log, checkpoint, *, at_once=1, through=unchanged, **options):
-    """Run a query over all files, one in each micro-batch, to its end. `through`: what becomes of the rows on the way."""
+    """Run a query over all files, one in each micro-batch, to its end. `through`: a transformation of the rows."""
     rows = spark.readStream.schema("ts bigint, v bigint").option("maxFilesPerTrigger", at_once)
     query = (
         through(rows.parquet(str(files)))

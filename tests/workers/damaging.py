@@ -1,6 +1,6 @@
-"""A run that was killed half-way, its files damaged one at a time, and what becomes of it when it is resumed.
+"""A run that was killed half-way is resumed after damage to one of its files.
 
-`python -m tests.workers.damaging --cases 400` flips bits by hand; `test_damaged_runs.py` does the same with few.
+`python -m tests.workers.damaging --cases 400` flips bits in many cases; `test_damaged_runs.py` does so in a few.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def expected() -> tuple[list[tuple[int, int]], int]:
 
 
 def found_in(folder: Path) -> dict[str, object]:
-    """Return what each sink holds, and the number of dead letters."""
+    """Return the content of each sink, and the number of dead letters."""
     out = folder / "out"
     rows = {
         "jsonl": [
@@ -162,7 +162,7 @@ def found_in(folder: Path) -> dict[str, object]:
 
 
 def right() -> dict[str, object]:
-    """Return what each sink must hold."""
+    """Return the expected content of each sink."""
     outputs, skipped = expected()
     return dict.fromkeys(("jsonl", "csv", "parquet", "sqlite"), outputs) | {"letters": skipped}
 
@@ -174,12 +174,13 @@ def killed_in_an_epoch(folder: Path, at: int, *, goes_on: bool = False) -> None:
 
 
 def killed_in_a_commit(folder: Path, commits: int) -> None:
-    """Run the project until the process is killed when so many commits have been published, and the next is recorded."""
+    """Run the project until the process is killed after `commits` published commits, when the next one is recorded."""
     _killed(folder, ["-c", KILL_AT_COMMIT, str(commits)], {})
 
 
 def killed_projects(space: Path) -> list[Path]:
-    """Return two projects: one whose run was killed within an epoch, one between the record of a commit and its files' names."""
+    """Return two projects: the run of one was killed within an epoch, that of the other between the record of a commit and the renaming
+    of its files."""
     projects = [space / "in-an-epoch", space / "in-a-commit"]
     for project in projects:
         project.mkdir()
@@ -204,7 +205,7 @@ def _killed(folder: Path, command: list[str], environ: dict[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Damage:
-    """One fault: `how` it is damaged; `at`: the bit that is flipped, or how many bytes are left."""
+    """One fault. `how`: the kind of damage. `at`: the bit that is flipped, or how many bytes are left."""
 
     file: str
     how: str
@@ -242,7 +243,7 @@ def flips(folder: Path, seed: int) -> Iterator[Damage]:
 
 
 def losses(folder: Path) -> Iterator[Damage]:
-    """Yield for each file that it is gone, empty, or cut off."""
+    """Yield for each file the faults that it is missing, empty, or cut off."""
     for name in files_of(folder):
         yield Damage(name, "deleted")
         if size := (folder / name).stat().st_size:
@@ -250,7 +251,7 @@ def losses(folder: Path) -> Iterator[Damage]:
 
 
 def outcome(project: Path, damage: Damage, *, seconds: int = 20) -> str:
-    """Damage a copy of a project and resume its run: `harmless`, `refused ...`, or what is wrong."""
+    """Damage a copy of a project and resume its run; return `harmless`, `refused ...`, or the problem."""
     with tempfile.TemporaryDirectory() as space:
         folder = Path(space) / "project"
         shutil.copytree(project, folder)
@@ -295,7 +296,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Flip bits, or lose files, and print what becomes of each."""
+    """Flip bits, or lose files, and print the outcome of each."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--cases", type=int, default=400)
     arguments.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""A run that was killed, one of its files damaged: resumed, its outputs are those of the sequential program, or it is refused."""
+"""A run that was killed, one of its files damaged: the resumed run has the outputs of the sequential program, or is refused."""
 
 from itertools import islice
 from pathlib import Path
@@ -72,9 +72,9 @@ def test_a_lost_or_cut_file_is_refused(projects, place):
         for fault in losses(projects[0])
         if fault.file.startswith(place)
         and not any(part in fault.file for part in ("-wal", "-shm", "owner", ".partial"))
-        and fault.at < (projects[0] / fault.file).stat().st_size - 1  # a last newline may go
+        and fault.at < (projects[0] / fault.file).stat().st_size - 1  # a last newline may be lost
     ]
-    # The first segments of the log are in the state, so nobody misses them.
+    # The first segments of the log are in the state, so they are not needed.
     chosen = faults[-6:] if place == "log/" else [*faults[:3], *faults[3:][-3:]]
     said = {fault: outcome(projects[0], fault) for fault in chosen}
     assert said

@@ -1,4 +1,4 @@
-"""A finished run goes on when its streams have grown: its end counts for the streams of that time only."""
+"""A finished run is resumed after its streams have grown: its end was that of the old streams."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 OPTIMIZERS = [("sequential", 0), ("greedy", 0), ("random", 0)]
 
 SHORT = ["ab_example1", "ab_example2", "increment_decrement"]
-"""Cases of few events: the scheduler takes a step for almost every one."""
+"""Cases of few events: the scheduler makes a step for almost every event."""
 
 
 def run_case(case: str, runtime: dict[str, object], optimizer: str, seed: int) -> None:

@@ -19,7 +19,7 @@ STREAMS: dict[str, list[Any]] = {
     "a": [(VALUE(0), ts, ts % 10) for ts in range(100)],
     "b": [(VALUE(1), ts, None if ts % 25 == 7 else ts) for ts in range(100)],
 }
-"""Every barrier whose payload is true fails, every value 3 of `a`, and what is None."""
+"""Streams in which every barrier with a true payload, every value 3 of `a`, and every None fails."""
 
 SKIPPED = sorted(
     [
@@ -31,7 +31,7 @@ SKIPPED = sorted(
 
 
 class Touchy(EventWindow):
-    """Event windows that cannot take every event."""
+    """Event windows that raise for some events."""
 
     update_batch = dgs.Program.update_batch
 
@@ -65,7 +65,7 @@ def events(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def check(done: dgs.Run, path: Path) -> None:
-    """Check that a run has left out what it must, has said so, and has left nothing else."""
+    """Check that a run has skipped the failing events, has reported them, and has skipped nothing else."""
     assert done.verified, done.differences
     assert events(letters(path)) == sorted(one.identity for one in done.dead_letters) == SKIPPED
     assert done.report["skipped"] == len(SKIPPED)
@@ -88,9 +88,9 @@ def test_letters_of_a_run_are_in_its_directory(tmp_path):
 
 
 def test_letters_are_written_once_although_a_host_is_lost(tmp_path, monkeypatch):
-    """It is lost right before its third epoch is staged: two are committed, with the letters of both.
+    """The host is lost right before its third epoch is staged: two are committed, with the letters of both.
 
-    A checkpoint is always due, so how many there are does not depend on how fast the machine is.
+    A checkpoint is always due, so their number does not depend on the speed of the machine.
     """
     stage, calls = Engine._close_epoch, []
 

@@ -1,4 +1,4 @@
-"""A run with `on_error: skip` over rows that cannot be read, killed and resumed: each such row is a dead letter once."""
+"""A run with `on_error: skip` over rows that cannot be read, killed and resumed: each such row becomes one dead letter."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A program sees the same events, field by field, on every runtime, however streams are split and however events travel."""
+"""A program sees the same events, field by field, on every runtime, under every split, over every transport."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ KEYS = "ab"
 
 
 def described(value):
-    """Return all that can be told of a value, with its type and its order. Sets have no order, and all NaN are one."""
+    """Return a full description of a value, with its type and order. Sets have no order, and all NaN are equal."""
     one = type(value)
     if isinstance(value, dict):
         return f"{one.__name__}({', '.join(f'{described(k)}: {described(v)}' for k, v in value.items())})"
@@ -40,7 +40,7 @@ def described(value):
 
 
 def described_column(column):
-    """Return all that can be told of a column: also whether it can be written to."""
+    """Return a full description of a column, also whether it is writable."""
     if isinstance(column, dict):
         return f"dict({', '.join(f'{name}: {described_column(part)}' for name, part in column.items())})"
     if isinstance(column, np.ndarray):
@@ -138,7 +138,7 @@ def payloads(draw, rows):
     form = draw(st.sampled_from(["values", "rows", "array", "record"]))
     if form == "values":
         return draw(st.lists(values, min_size=rows, max_size=rows))
-    if form == "rows":  # of one shape, as from JSON, with the names in one order or not
+    if form == "rows":  # of one shape, as from JSON, with the names in the same or a different order
         order = draw(st.permutations(["source", "rating", "at"]))
         row = st.fixed_dictionaries(dict.fromkeys(order, leaves))
         some = draw(st.lists(row, min_size=rows, max_size=rows))
@@ -176,7 +176,7 @@ def seen(program, streams):
 
 
 def seen_simulated(program, streams, seed):
-    """Return what is seen when events cross hosts and streams are split, under faults."""
+    """Return the descriptions when events cross hosts and streams are split, under faults."""
     case = Case(program, streams)
     return Counter(case.check_with(seed, Faults(crashes=2, crash_chance=0.02)).values())
 
@@ -273,7 +273,7 @@ RATINGS = [
 
 
 def write_witness(folder, kind, split, runtime):
-    """Write a plan whose program tells what it sees of the rows of files."""
+    """Write a plan whose program describes the rows of files."""
     (folder / "program.py").write_text(PROGRAM)
     (folder / "plan.yaml").write_text(PLAN.format(kind=kind, split=split, runtime=runtime))
     (folder / "asks.csv").write_text("ts,page\n100,a\n200,b\n")

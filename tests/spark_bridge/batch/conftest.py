@@ -10,7 +10,7 @@ from dgs.spark_bridge.batch.tasks import WINDOWS, Answer, Work, guarded
 
 
 class Seen(NamedTuple):
-    """The work of a run, and the answers of its tasks as they come to the steps that join and replay."""
+    """The work of a run, and the answers of its tasks to the steps that join and replay."""
 
     work: Work
     answers: list[Answer]
@@ -23,7 +23,7 @@ class Seen(NamedTuple):
 
 @pytest.fixture
 def here(monkeypatch):
-    """Run tasks in this process; return what was seen of each run."""
+    """Run tasks in this process; return the `Seen` of each run."""
     seen = []
 
     def rows_of(_spark, work):

@@ -1,6 +1,6 @@
 """Batch on Spark alone: the plan of the other runtimes, cut into tasks, gives the sequential outputs and state.
 
-Most tests run the tasks in this process, one after the other: what Spark adds to them is shown once per application.
+Most tests run the tasks in this process, one after the other: one test per application uses Spark.
 """
 
 import json
@@ -158,7 +158,7 @@ def plan_file(folder, **sections):
 
 
 SUMS = [0 + 1 + 2 + 3 + 4 + 3 + 4, 2 * (5 + 6 + 7 + 8)]
-"""Of the values below the barriers at 5 and 9: one at a barrier's own instant belongs to the next window."""
+"""The sums of the values before the barriers at 5 and 9. A value at the time of a barrier belongs to the next window."""
 
 
 def lines_in(folder):
@@ -169,7 +169,7 @@ def lines_in(folder):
 
 def test_outputs_are_committed_to_files_once(here, tmp_path):
     path = plan_file(tmp_path, sinks=[{"jsonl": {"path": "out"}}])
-    for _ in range(2):  # the second run takes the place of the first
+    for _ in range(2):  # the second run replaces the first
         run = dgs.run(path, runtime="spark", fresh=True)
         assert lines_in(tmp_path / "out") == SUMS
     assert run.report["outputs"] == 2

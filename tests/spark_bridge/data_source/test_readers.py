@@ -1,4 +1,4 @@
-"""Runs as data frames: committed data only, each row once; a stream gives epochs as they are committed."""
+"""Runs as data frames: committed data only, each row once; a stream yields epochs as they are committed."""
 
 import json
 import time
@@ -23,7 +23,7 @@ class Sums(dgs.Program):
         return 0
 
     def update(self, state, event, emit):
-        time.sleep(0.0001)  # so that checkpoints are due, however fast the machine is
+        time.sleep(0.0001)  # checkpoints are due, however fast the machine is
         emit({"ts": event.ts, "sum": state + event.payload})
         return state + event.payload
 
@@ -116,7 +116,7 @@ def test_stream_gives_each_epoch_once(tmp_path):
             put(run / f"out/part-{epoch:06d}-0.parquet", [epoch])
             store.commit(checkpoint(epoch, files=()))
         end = stream.latestOffset(offset)
-        seen += [values_of(stream, offset, end) for _ in range(2)]  # Spark may plan a micro-batch again
+        seen += [values_of(stream, offset, end) for _ in range(2)]  # Spark may plan a micro-batch twice
         offset = end
     store.close()
     assert seen == [[[1]], [[1]], [[2]], [[2]], [[3]], [[3]]]

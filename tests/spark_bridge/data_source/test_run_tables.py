@@ -24,7 +24,7 @@ class Sums(dgs.Program):
         return 0
 
     def update(self, state, event, emit):
-        time.sleep(0.0001)  # so that checkpoints are due, however fast the machine is
+        time.sleep(0.0001)  # checkpoints are due, however fast the machine is
         emit({"at": event.ts, "sum": state + event.payload})
         return state + event.payload
 
@@ -162,7 +162,7 @@ def test_a_column_with_a_dot_is_no_part_of_a_record(tmp_path):
 @pytest.mark.parametrize(
     "left",
     [
-        datasource.GreaterThan(("half",), 0.5),  # NaN is greater for Spark, and not for Parquet
+        datasource.GreaterThan(("half",), 0.5),  # NaN is greater for Spark, but not for Parquet
         datasource.EqualTo(("n", "part"), 1),
         datasource.EqualTo(("gone",), 1),
         datasource.EqualTo(("n",), 2**40),
@@ -176,7 +176,7 @@ def test_other_filters_are_left_to_spark(left):
 
 
 def micro_batches(stream, start, limit):
-    """Return the ends of the micro-batches that Spark makes until there is nothing more."""
+    """Return the ends of the micro-batches that Spark makes until the end."""
     ends = []
     while (end := stream.latestOffset(start, limit)) != start:
         ends.append(end["epoch"])

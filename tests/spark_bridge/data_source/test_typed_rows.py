@@ -1,4 +1,4 @@
-"""States and positions of checkpoints as typed columns; what has no one type stays JSON."""
+"""States and positions of checkpoints as typed columns; values of mixed types stay JSON."""
 
 import json
 

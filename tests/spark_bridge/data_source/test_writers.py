@@ -12,7 +12,7 @@ from tests.spark_bridge.writing import batches_in, put_file, rows_in, write
 
 
 def in_a_thread(work):
-    """Return what a function returns in a thread of its own."""
+    """Return the result of a function that runs in another thread."""
     found = []
     thread = threading.Thread(target=lambda: found.append(work()))
     thread.start()

@@ -1,4 +1,4 @@
-"""A query whose `where:` and `select:` change between two runs: from the next micro-batch on, and only then."""
+"""A query whose `where:` and `select:` change between two runs: the change applies from the next micro-batch on."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def feed_of(tmp_path, said, **source):
 
 
 def run_until(spark, feed, batches):
-    """Run a query until its log has so many batches, and Spark knows it."""
+    """Run a query until its log has `batches` batches, and Spark has committed them."""
     stop = threading.Event()
     assert feed.begin()
     thread = threading.Thread(target=feed.run, args=(spark, stop))
@@ -69,7 +69,7 @@ def test_changes_apply_from_the_next_micro_batch_on(spark, tmp_path, is_repeated
 @pytest.mark.parametrize("way", ["columns", "mergeSchema"])
 @pytest.mark.parametrize("is_repeated", [False, True])
 def test_later_files_may_have_more_columns(spark, tmp_path, is_repeated, way):
-    """A batch that comes again, with a column more than when it was read first, is the same batch."""
+    """A repeated batch with a column more than at its first reading is the same batch."""
 
     def feed(**columns):
         said = {"columns": columns} if way == "columns" else {"options": {"mergeSchema": True}}

@@ -77,7 +77,7 @@ def job(tmp_path):
         columns = {"ts": [r[0] for r in rows], "page": [r[1] for r in rows], "v": [r[2] for r in rows]}
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
         lines += [f"{name},{ts},{page},{v}" for ts, page, v in rows]
-    lines.sort(key=lambda line: line.split(",")[3])  # in no order of time
+    lines.sort(key=lambda line: line.split(",")[3])  # not in order of time
     (tmp_path / "all.csv").write_text("\n".join(["stream,at,page,v", *lines]) + "\n")
 
     def written(ends, values):
@@ -117,7 +117,7 @@ def test_query_in_sql_is_read_once(spark, job, tmp_path):
     plan = job("{parquet: {path: ends.parquet}}", f"{{spark: {{sql: '{sql}', log: kept}}}}")
     assert outputs(plan) == expected
     assert batches_in(tmp_path / "kept", "values")[0] == (0, 150)
-    assert outputs(plan) == expected  # the log is closed: it is read again, without Spark
+    assert outputs(plan) == expected  # the log is closed, so it is read without Spark
 
 
 def test_log_of_another_query_is_refused(spark, job):
@@ -133,10 +133,8 @@ def test_query_that_wrote_nothing_may_be_corrected(spark, tmp_path):
     put_file(tmp_path / "in", 0, [(5, 1)])
     kept = {"format": "parquet", "select": ["ts", "CAST(v AS STRING) AS v"]}
     for given in (
-        {
-            "path": "wrong",
-            "where": "raise_error('no') IS NULL",
-        },  # after Spark has planned a batch of these files
+        # after Spark has planned a batch of these files
+        {"path": "wrong", "where": "raise_error('no') IS NULL"},
         {"path": "in", "where": "v > 0"},
     ):
         [query] = queries_of([stream(**kept, **given)], unit="ms")
@@ -264,7 +262,7 @@ def test_session_has_the_data_source_of_runs_where_a_query_may_read_one(source, 
 
 
 def test_streams_that_share_a_query_may_have_the_defaults_written_out():
-    """The plan file of a run directory spells them out."""
+    """The plan file of a run directory has them in full."""
     first = stream(query="q", key="k", format="csv", path="in", options={"header": True}, where="v > 0")
     other = stream(**SparkSource(query="q").model_dump()).model_copy(update={"id": "t"})
     assert [query.stream_ids for query in queries_of([first, other], unit="ms")] == [("s", "t")]

@@ -1,4 +1,4 @@
-"""Rows that do not enter the log, under each policy: what enters is what the same plan has over the other rows."""
+"""Rows that do not enter the log, under each policy: the log equals that of the same plan without these rows."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ SOUND = [{"ts": 5, "page": "home", "v": 1}, {"ts": 8, "page": "shop", "v": None}
 
 
 def put(path, rows):
-    """Write a file. Spark reads files in the order of their times, which here is that of their numbers."""
+    """Write a file. Spark reads files in the order of their times, here the order of their numbers."""
     path.parent.mkdir(exist_ok=True)
     columns = [
         pa.array([row[i] for row in rows], kind)
@@ -132,7 +132,7 @@ BRANCHES = {
         len(text) if len(text) > 1 else int(text)
     ),
 }
-"""Casts in branches, and what they give in a row."""
+"""Casts in branches, and their results in a row."""
 
 
 @pytest.mark.parametrize("expression", BRANCHES)

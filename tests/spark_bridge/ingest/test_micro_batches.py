@@ -1,4 +1,4 @@
-"""Micro-batches: their bounds, the order of what Spark writes, and the counts of their rows."""
+"""Micro-batches: their bounds, the order of written rows, and the counts of their rows."""
 
 import random
 import threading
@@ -18,7 +18,8 @@ from tests.spark_bridge.writing import batches_in, put, put_file, rows_in
 def test_micro_batches_of_files_are_bounded_unless_the_plan_file_does_it():
     by_default = {"maxBytesPerTrigger": str(BYTES_AT_ONCE)}
     assert BYTES_AT_ONCE == 256 * 2**20
-    for given in ({"maxFilesPerTrigger": 1}, {"MAXBYTESPERTRIGGER": "1m"}):  # Spark takes no source with both
+    # Spark accepts no source with both
+    for given in ({"maxFilesPerTrigger": 1}, {"MAXBYTESPERTRIGGER": "1m"}):
         assert bounds_of(SparkSource(format="parquet", path="in", options=given)) == {}
     assert bounds_of(SparkSource(format="parquet", path="in", options={"mergeSchema": "true"})) == by_default
     assert bounds_of(SparkSource(format="kafka", options={"subscribe": "topic"})) == {}
@@ -71,7 +72,8 @@ def test_row_groups_of_long_rows_are_small_so_that_readers_merge_many_files_in_l
 
     def lengthened(frame):
         parts = (
-            "transform(sequence(1, 8), i -> sha2(concat(v, '-', i), 512))"  # text that no page makes shorter
+            # text that no compression shortens
+            "transform(sequence(1, 8), i -> sha2(concat(v, '-', i), 512))"
         )
         return frame.selectExpr("ts", "v", f"concat_ws('', {parts}) AS text")
 

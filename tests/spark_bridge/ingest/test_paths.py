@@ -1,4 +1,4 @@
-"""Directories with odd names: Spark must see neither patterns nor escapes in them."""
+"""Directories with odd names: Spark must not treat parts of them as patterns or escapes."""
 
 import threading
 from pathlib import Path

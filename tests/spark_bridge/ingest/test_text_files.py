@@ -1,4 +1,4 @@
-"""Text files through Spark give the rows that the sources `csv` and `jsonl` read from them."""
+"""Text files through Spark have the same rows as through the sources `csv` and `jsonl`."""
 
 import json
 

@@ -22,7 +22,7 @@ from tests.dgs.query.test_functions import (
 )
 
 ELSEWHERE = ("pi", "like_escape", "lower", "upper")
-"""Functions not compared: of constants alone in Spark, or of other letters ("ß")."""
+"""Functions that are not compared: in Spark they take only constants, or treat letters such as "ß" differently."""
 
 
 COMPARED = [name for name in OF_SQL if name not in ELSEWHERE and not name.startswith("float_")]
@@ -33,7 +33,7 @@ def as_tuples(value):
 
 
 def compared(spark, types, functions):
-    """Return the rows on which functions have other values on Spark."""
+    """Return the rows on which functions differ on Spark."""
     schema = Schema(tuple((f"a{place}", of) for place, of in enumerate(types)))
     rows = list(itertools.product(*(VALUES[of] for of in types)))[:: 3 if len(types) > 2 else 1][:500]
     numbered = [(place, *row) for place, row in enumerate(rows)]

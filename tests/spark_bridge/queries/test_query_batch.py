@@ -1,4 +1,4 @@
-"""Queries on Spark answer as the reference interpreter."""
+"""Queries on Spark have the answers of the reference interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: where it is, when it counts, and that Java takes classes from it."""
+"""The archive of Spark's classes: its path, when it is valid, and that Java loads classes from it."""
 
 from zipfile import ZipFile
 
@@ -91,7 +91,6 @@ def test_second_session_takes_spark_from_the_archive(cache, tmp_path, monkeypatc
     found = loaded.read_text()
     assert " org.apache.spark.SparkContext source: shared objects file (top)\n" in found
     compiler = " org.codehaus.janino.SimpleCompiler source: "
-    assert f"{compiler}shared objects file (top)\n" in found or (
-        " " in cache and compiler in found
-    )  # Java's limit
+    # Java's limit
+    assert f"{compiler}shared objects file (top)\n" in found or (" " in cache and compiler in found)
     assert " scala.reflect.runtime.package$ " not in found

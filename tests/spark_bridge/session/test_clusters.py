@@ -1,4 +1,4 @@
-"""Spark on a cluster: settings, environment, the package for its executors, and a first job that finds none."""
+"""Spark on a cluster: settings, environment, the package for its executors, and a first job without executors."""
 
 import subprocess
 import sys

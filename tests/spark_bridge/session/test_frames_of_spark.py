@@ -1,4 +1,4 @@
-"""Frames of Spark as streams: bounded ones come in, streaming ones are refused."""
+"""Frames of Spark as streams: bounded frames are read, streaming ones are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Values of environment variables in the sections of Spark: used there, and written and shown nowhere."""
+"""Values of environment variables in the sections of Spark: used there, but never written or shown."""
 
 import json
 import os

@@ -180,7 +180,7 @@ def test_unusable_session_is_stopped_with_its_reason(monkeypatch, tmp_path):
     stopped = []
 
     class OfJavaError(Exception):
-        """An error that has its text only while Java runs."""
+        """An error whose text needs Java to run."""
 
         def __str__(self):
             assert not stopped

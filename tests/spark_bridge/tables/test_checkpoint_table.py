@@ -79,7 +79,7 @@ def test_epochs_missing_after_a_crash_are_appended_when_the_run_resumes(tmp_path
     table.goes_on.clear()
     crashed = opened(tmp_path, table.append)
     commit(crashed, [1, 2, 3])
-    crashed._store.close()  # what is left of a process that died: its directory
+    crashed._store.close()  # the rest of a process that died: its directory
     other = Table()
     other.epochs = [1]
     store = opened(tmp_path, other.append)

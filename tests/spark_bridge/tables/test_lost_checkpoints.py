@@ -1,4 +1,4 @@
-"""Lost checkpoints are made again from the table of checkpoints, or the run is refused and nothing is changed."""
+"""Lost checkpoints are restored from the table of checkpoints, or the run is refused and nothing changes."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ COUNT = 200
 
 
 class Sums(dgs.Program):
-    """The sum so far, put out at each event. It fails at an event while there is a file `broken`."""
+    """Emits the sum so far at each event. It fails at an event while a file `broken` exists."""
 
     kinds = (dgs.kind("n"),)
 
@@ -28,7 +28,7 @@ class Sums(dgs.Program):
         return {"total": 0}
 
     def update(self, state, event, emit):
-        time.sleep(0.0005)  # so that checkpoints are due
+        time.sleep(0.0005)  # checkpoints are due
         if event.ts == COUNT // 2 and self.broken.exists():
             raise ValueError
         total = state["total"] + event.payload

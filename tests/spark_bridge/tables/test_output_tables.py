@@ -155,7 +155,7 @@ class Total(dgs.Program):
 
 class Failing(Total):
     def update(self, state, event, emit):
-        time.sleep(0.001)  # so that checkpoints are due
+        time.sleep(0.001)  # checkpoints are due
         if event.ts == 50:
             raise ValueError
         return super().update(state, event, emit)
@@ -179,7 +179,7 @@ def run(spark, table, tmp_path, monkeypatch):
 def test_run_registers_the_table_of_its_outputs(spark, run):
     run()
     assert len(rows(spark)) == 100
-    run(count=50)  # the outputs of another run take their place
+    run(count=50)  # the outputs of another run replace them
     assert len(rows(spark)) == 50
 
 
@@ -271,7 +271,7 @@ print(clicks, runs)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("spark")  # for its look whether there is Java
+@pytest.mark.usefixtures("spark")  # for its check whether Java is installed
 def test_later_session_of_a_catalog_of_hive_knows_outputs_and_checkpoints(tmp_path):
     metastore = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
     conf = {

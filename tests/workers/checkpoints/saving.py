@@ -1,4 +1,4 @@
-"""Checkpoints for tests of stores. Every part contains the epoch, so that a mixture of two is noticed.
+"""Checkpoints for tests of stores. Every part contains the epoch, so a mixture of two is noticed.
 
 >>> checkpoint(7).state
 b'state of 7'
@@ -55,7 +55,7 @@ def open_store(path=FOLDER, disk=None, **options) -> DirectoryStore:
 
 
 def assert_whole(point, epoch: int, used: int | None = None) -> None:
-    """Check that everything in a resume point is of the epoch, or what belongs to the state of an older one that is used."""
+    """Check that all parts of a resume point are of the epoch, or, for parts of the state, of an older epoch in use."""
     used = epoch if used is None else used
     assert point.epoch == epoch
     assert point.state == (f"state of {used}".encode() if used else None)

@@ -1,4 +1,4 @@
-"""Directories of checkpoints, listed, verified and pruned without knowing the program."""
+"""Directories of checkpoints: listed, verified and pruned without the program."""
 
 import pytest
 
@@ -127,7 +127,7 @@ def test_prune_is_refused_while_a_run_has_the_directory_open(folder, directory):
     store.begin()
     with pytest.raises(CheckpointBusyError):
         directory.prune(1)
-    assert store.prune(1) == ["state-1.dgs", "state-2.dgs"]  # the run itself may
+    assert store.prune(1) == ["state-1.dgs", "state-2.dgs"]  # the run itself may read it
     store.commit(checkpoint(4))
     store.close()
     assert [problem for _, problem in directory.verify()] == [None] * 4

@@ -1,4 +1,4 @@
-"""A user's store over the directory of a run: together they keep the laws, also when a commit is interrupted between the two."""
+"""A user's store over the directory of a run: together they keep the laws, also if a commit is interrupted between the two."""
 
 from dataclasses import replace
 from pathlib import Path

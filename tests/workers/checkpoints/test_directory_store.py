@@ -149,7 +149,7 @@ def test_a_run_that_is_refused_does_not_keep_the_directory(saved, opened):
 def test_an_older_generation_is_fenced(saved, opened):
     older = opened(saved)
     older.begin()
-    older._lock.release()  # as if the lock did not reach the other machine
+    older._lock.release()  # as if the lock had no effect on the other machine
     newer = opened(saved, fresh=False)
     newer.begin()
     with pytest.raises(FencedError, match=r"generation 2 .* generation 3"):
@@ -197,7 +197,7 @@ def test_a_damaged_state_is_named_and_an_older_one_used_with_the_newest_record(s
 
 
 def test_what_was_committed_stays_so_after_an_older_state_was_used_and_committed_from(saved, opened):
-    """Outputs up to the newest record are out: a state that is behind it must not let them come again."""
+    """Outputs up to the newest record are published: an older state must not repeat them."""
     damage(saved / "state-3.dgs")
     store = opened(saved)
     point = store.begin()
@@ -290,7 +290,7 @@ def test_without_any_whole_state_the_run_is_refused_unless_it_is_to_begin_anew(s
     assert len(store.rejected) == 3
     point = opened(saved, accept_duplicates=True).begin()
     assert (point.epoch, point.state, point.positions) == (3, None, positions(0))
-    assert point.committed == positions(3)  # so nothing is there twice
+    assert point.committed == positions(3)  # so nothing is repeated
 
 
 def test_checkpoints_of_outputs_only_resume_from_the_last_state_or_from_the_beginning(folder, opened):
@@ -310,7 +310,7 @@ def test_a_finished_run_says_so(folder, opened):
     store.commit(checkpoint(2, is_final=True))
     assert opened(folder).begin().is_final
     damage(folder / "state-2.dgs")
-    assert not opened(folder).begin().is_final  # its state must be computed again
+    assert not opened(folder).begin().is_final  # its state must be recomputed
 
 
 def test_another_program_is_refused_with_both_shown(saved, opened):
@@ -347,7 +347,7 @@ def test_another_version_is_migrated_until_it_commits_states_of_its_own(folder, 
     for _ in range(2):
         store = opened(folder, **newer)
         assert codec.decode(store.begin().state) == [1, 7]
-    assert opened(folder).begin().state == codec.encode({"sum": 7})  # one may still go back
+    assert opened(folder).begin().state == codec.encode({"sum": 7})  # a run may still go back to it
     store = opened(folder, **newer)
     store.begin()
     store.commit(checkpoint(2, state=b"as it is"))

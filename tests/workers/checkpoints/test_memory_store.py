@@ -1,4 +1,4 @@
-"""The store in memory: the last checkpoint, for as long as the driver lives."""
+"""The store in memory: the last checkpoint, as long as the driver lives."""
 
 from dgs.workers.recovery.checkpoint import MemoryStore
 from tests.workers.checkpoints.saving import assert_whole, checkpoint, staged
@@ -32,7 +32,7 @@ def test_memory_store_resumes_outputs_without_state_from_the_state_before():
     store.commit(checkpoint(3, state=None, is_final=True))
     point = store.begin()
     assert_whole(point, 3, used=2)
-    assert not point.is_final  # the last state must be computed again
+    assert not point.is_final  # the last state must be recomputed
 
 
 def test_memory_store_knows_that_a_run_has_finished():

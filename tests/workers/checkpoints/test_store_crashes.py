@@ -1,6 +1,6 @@
-"""The law of the store: after any crash or failure, a run begins from the last checkpoint or the one before, whole.
+"""The law of the store: after any crash or failure, a run begins from the last or the last but one checkpoint, complete.
 
-The oracle knows only what was attempted, what was acknowledged and what was published; never how files are written.
+The oracle knows only the attempted, acknowledged and published epochs, not the files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.selection import rest_is_slow
 from tests.workers.checkpoints.saving import FOLDER, assert_whole, checkpoint, open_store
 
 SEEDS = 2
-"""Ways in which each crash may turn out."""
+"""Possible outcomes of each crash."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Run:
         self.acknowledged = epoch
 
     def check(self, point, *, is_damaged=False) -> None:
-        """Check what was begun from. Only damage of files may make an older state be used."""
+        """Check a resume point. It has an older state only if files are damaged."""
         assert self.acknowledged <= point.epoch <= self.attempted
         assert max(self.published, default=0) <= point.epoch
         used = int(point.state.split()[-1]) if point.state else 0
@@ -71,7 +71,7 @@ def started(seed: int, epochs: int) -> Run:
 
 
 def operations_of(act) -> int:
-    """Return how many operations it takes when nothing happens."""
+    """Return how many operations it takes without faults."""
     run = started(0, 3)
     before = run.disk.operations
     act(run)
@@ -133,7 +133,7 @@ def test_a_crash_after_a_crash_in_a_commit_changes_nothing():
 
 
 def live(run: Run, random: Random, *, is_damaged: bool = False) -> None:
-    """Live through commits that may fail, until the end or a crash."""
+    """Make commits that may fail, until the end or a crash."""
     if random.random() < 0.7:
         run.disk.crash_at = run.disk.operations + random.randrange(120)
     with suppress(SimulatedCrash):
@@ -164,7 +164,7 @@ def test_failing_writes_and_crashes_lose_nothing(block):
 
 
 def flip_one(run: Run, random: Random) -> None:
-    """Damage a file at rest, where another one can take its place."""
+    """Damage a file that another file can replace."""
     directory = CheckpointDirectory(FOLDER, run.disk)
     states = [info.file for info in directory.list() if info.is_committed]
     records = [name for name, problem in directory.verify() if name in RECORDS and problem is None]
@@ -195,7 +195,7 @@ def test_any_one_damaged_file_is_survived():
 
 
 def test_whatever_happens_nothing_is_a_mixture():
-    """Here everything fails at once, and refusing is allowed."""
+    """Here everything fails at once, and a refusal is allowed."""
     begun = refused = 0
     for seed in range(80):
         random = Random(seed)

@@ -1,4 +1,4 @@
-"""The store that truncates event logs after commits: below the oldest kept checkpoint, and never at the expense of the run."""
+"""The store that truncates event logs after commits: below the oldest kept checkpoint. A failure does not end the run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Event logs: written rows are read once, after any crashes and repetitions, and damage is reported."""
+"""Event logs: written rows are read once after any crashes and repetitions, and damage is reported."""
 
 import subprocess
 import sys
@@ -66,7 +66,7 @@ def column(draw, rows):
 
 
 def typed(value):
-    """Return a value so that equality tells types, the order of entries, and NaN, as repr does."""
+    """Return a form of a value whose equality sees types, the order of entries, and NaN, as repr does."""
     if isinstance(value, dict):
         return "dict", [(name, typed(part)) for name, part in value.items()]
     return type(value).__name__, repr(value)
@@ -170,7 +170,7 @@ def test_every_batch_is_there_once_whatever_is_repeated_and_restarted(steps):
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), max_size=14))
 def test_numbers_increase_also_between_batches_in_parts(steps):
-    """The reference: what is there comes again and is not written; a new number is greater than all before; a text is new or not."""
+    """The reference: an existing batch is repeated and not written; a new number is greater than all earlier ones; a text is new or not."""
     with tempfile.TemporaryDirectory() as name:
         writer, expected = LogWriter(Path(name), "s", "w"), []
         for batch, part, restart in steps:
@@ -196,7 +196,7 @@ def test_a_batch_and_a_look_cost_the_same_however_long_the_log_is(tmp_path, monk
     for batch in range(60):
         writer = LogWriter(tmp_path, "s", "w")  # as for each micro-batch of Spark
         if batch % 6 == 0:
-            writer.append(f"{batch - 1}.1", ts(batch))  # a second part: its id is looked for among all
+            writer.append(f"{batch - 1}.1", ts(batch))  # a second part: its id is searched in all segments
         del looked_at[:]
         assert writer.find(batch) is None
         writer.append(batch, ts(batch))
@@ -237,7 +237,7 @@ def test_truncate_keeps_the_row_before_the_position_and_the_newest_segment(tmp_p
     writer = LogWriter(tmp_path, "s", "w")
     for batch in range(5):
         writer.append(batch, ts(batch, batch))
-    assert writer.truncate(below=4) == 1  # rows 2 and 3 stay: row 3 is the one before
+    assert writer.truncate(below=4) == 1  # rows 2 and 3 stay: row 3 is the previous row
     assert [first for first, _ in read_all(tmp_path)] == [2, 4, 6, 8]
     assert writer.truncate(below=5) == 1
     assert writer.truncate(below=1000) == 2

@@ -1,4 +1,4 @@
-"""Sorted runs and their merge: the order depends on the rows alone."""
+"""Sorted runs and their merge: the order depends only on the rows."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Row files: their rows come in one order, whatever the order in them and whatever file they are in."""
+"""Row files: the order of their rows does not depend on the order in the files and on the files."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Truncation of a log that may be cut short anywhere: the log reads from any position that is needed, and nothing is left in the end."""
+"""Truncation of a log, interrupted anywhere: the log can be read from any needed position, and no files are left over in the end."""
 
 import random
 import shutil
@@ -55,7 +55,7 @@ def content(log):
 
 
 def falling_at(number, monkeypatch):
-    """Let the process fall before its operation of this number."""
+    """Kill the process before its `number`-th operation."""
     numbers = count()
 
     def falling(does):
@@ -74,7 +74,7 @@ def falling_at(number, monkeypatch):
 def test_truncation_that_is_cut_short_leaves_a_log_that_reads_and_is_completed_later(
     tmp_path, monkeypatch, seed
 ):
-    """After the crash, deleted files may be there again: only what was synced is sure."""
+    """After the crash, deleted files may be back: only synced changes are sure."""
     chosen = random.Random(seed)
     monkeypatch.setattr(segments, "PER_FOLDER", 3)
     times = written(tmp_path / "whole", chosen)

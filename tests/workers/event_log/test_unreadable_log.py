@@ -1,4 +1,4 @@
-"""Event logs that the operating system does not let us read: an error that says what to do, not one of damage."""
+"""Event logs without read permission: an error with a fix, not an error of damage."""
 
 import os
 from pathlib import Path

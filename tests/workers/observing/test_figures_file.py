@@ -1,4 +1,4 @@
-"""The file of a run's figures: bounded, thinned, and no danger to the run."""
+"""The file of a run's figures: bounded, thinned, and harmless to the run."""
 
 import json
 from dataclasses import replace
@@ -29,10 +29,8 @@ def test_the_last_half_hour_is_there_in_full_and_one_of_ten_before(tmp_path):
     assert recent == [float(second) for second in range(int(recent[0]), 2 * HOUR)]
     assert len(recent) >= HOUR / 2
     old = times(tmp_path / OLD)
-    assert {later - earlier for earlier, later in pairwise(old)} <= {
-        1.0,
-        10.0,
-    }  # 1: from one file to the next
+    # 1: from one file to the next
+    assert {later - earlier for earlier, later in pairwise(old)} <= {1.0, 10.0}
     assert len(old) == pytest.approx(recent[0] / 10, abs=3)
 
 

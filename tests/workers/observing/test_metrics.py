@@ -1,4 +1,4 @@
-"""Metrics: what a scrape over HTTP gives, taken ports, bounded series, and what Prometheus itself says to them."""
+"""Metrics: the answer to a scrape over HTTP, taken ports, bounded series, and queries of Prometheus itself."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a program prints and logs: which lines are taken, how many, and that nothing else changes."""
+"""The prints and logs of a program: which lines are taken, how many, and that nothing else changes."""
 
 import io
 import logging
@@ -11,7 +11,7 @@ from dgs.workers.observing.program_lines import MOST_CHARACTERS, MOST_LINES, Pro
 
 
 def say(text, end="\n"):
-    """Print, as a program does."""
+    """Print like a program."""
     sys.stdout.write(f"{text}{end}")
 
 
@@ -75,7 +75,7 @@ def test_two_runs_in_turns_take_their_own_lines_and_leave_the_stream_as_it_was()
 
     thread = threading.Thread(target=second)
     thread.start()
-    for number in range(2):  # each ends while the other one is in place
+    for number in range(2):  # each ends while the other is still active
         with one.prints():
             say("of the one")
             turns[2 * number].wait()
@@ -88,7 +88,7 @@ def test_two_runs_in_turns_take_their_own_lines_and_leave_the_stream_as_it_was()
 
 @contextmanager
 def nothing_set_up():
-    """Have the root logger as it is in a process where nobody has set up logging."""
+    """The root logger of a process that has not set up logging."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     root.handlers[:] = []

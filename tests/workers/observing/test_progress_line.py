@@ -1,4 +1,4 @@
-"""The progress line: what it holds, and what it loses on a narrow terminal."""
+"""The progress line: its content, and its shortening on a narrow terminal."""
 
 import random
 import re
@@ -12,7 +12,7 @@ START = 1_700_000_000
 
 
 def waiting(t):
-    """A run whose worker waits for a mute stream, 9 s at t = 109."""
+    """A run whose worker waits for a silent stream, for 9 s at t = 109."""
     wait = Wait("stream", "rules", START + 500, 100.0)
     return RunFigures(
         t=float(t),

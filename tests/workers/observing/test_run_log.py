@@ -1,4 +1,4 @@
-"""The log of a run: its file, its levels, and what other handlers get."""
+"""The log of a run: its file, its levels, and the records of other handlers."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""`emit.column`: many outputs of one event as a column, with the ids that as many calls of `emit` give."""
+"""`emit.column`: many outputs of one event as a column, with the ids of as many calls of `emit`."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_host_does_not_feed_a_host_that_is_full():
 
 @pytest.mark.parametrize("keys", [3, 40])
 def test_host_gives_every_event_of_a_mixed_batch_to_its_owner(keys):
-    """Few lanes and many are split in two ways."""
+    """Few lanes and many lanes are split by different methods."""
     leaves = tuple(PlanNode(f"leaf{i}", ImplTagSet.of(v=TagSet.of(VALUE(i)))) for i in range(keys))
     plan = Plan(PlanNode("root", ImplTagSet.of(b=TagSet.of(BARRIER)), children=leaves))
     program = Ordinary()

@@ -37,7 +37,7 @@ Spoil = Callable[[Any], object]
 
 
 def spoils(*ways: tuple[Spoil, str]) -> Any:
-    """Run a test with each way to spoil a state, and with what is then told."""
+    """Run a test with each way to corrupt a state, and with the expected problem."""
     return pytest.mark.parametrize(("spoil", "problem"), ways, ids=[problem for _, problem in ways])
 
 
@@ -46,7 +46,7 @@ def events(stream: str, rank: int, tag: Tag, ts: list[int]) -> EventBatch:
 
 
 def assert_noticed(checked: Mailbox | Worker | Host, spoilt: Any, spoil: Spoil, problem: str) -> None:
-    """Assert that a whole state is accepted, and that with this spoilt it is refused and the problem is among those told."""
+    """Assert that a valid state is accepted, and that the corrupted state is refused with this problem."""
     checked.validate_state()
     spoil(spoilt)
     assert any(problem in told for told in checked.broken_invariants()), list(checked.broken_invariants())
@@ -58,7 +58,7 @@ def assert_noticed(checked: Mailbox | Worker | Host, spoilt: Any, spoil: Spoil, 
 
 
 def mailbox() -> Mailbox:
-    """Return a mailbox that has released a part of a batch, and waits with the rest and with a request for a lane above."""
+    """Return a mailbox that has released a part of a batch, and holds the rest and a request for a lane above."""
     box = Mailbox(own=[0], ordered={0: (1,), 1: (0,)})
     box.offer(0, events("v", 0, VALUE(0), [1, 2, 5]))
     box.offer(0, events("v", 0, VALUE(0), [8, 9]))
@@ -106,7 +106,7 @@ STREAMS = ("b", "c", "v0", "v1")
 
 
 def host_of(program: EventWindow, root: PlanNode = FLAT, home: dict[str, int] | None = None) -> Host:
-    """Return a host whose root has asked its children for the states before two events, and has one of them."""
+    """Return a host whose root has requested its children's states before two events, and has received one of them."""
     plan = Plan(root)
     lanes = Lanes(plan, program.dependence)
     home = home or {node.id: 0 for node in plan.nodes()}

@@ -51,7 +51,7 @@ def test_lanes_of_one_worker_keep_all_keys_of_a_kind_together():
 
 
 def test_lanes_of_kinds_with_different_partners_are_apart():
-    """`other` must not wait for views although it comes on the stream of the updates."""
+    """`other` must not wait for views, although it arrives on the stream of the updates."""
     tags = ImplTagSet.of(views=TagSet.of(VIEW), mixed=TagSet.of(UPDATE, OTHER))
     lanes = Lanes(Plan(PlanNode("w0", tags)), BY_KEY)
     assert {lane.tags for lane in lanes.all} == {TagSet.of(UPDATE), TagSet.of(VIEW), TagSet.of(OTHER)}

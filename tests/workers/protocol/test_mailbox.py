@@ -1,4 +1,4 @@
-"""Mailboxes release many events at once, and are tested against their rule for one event at a time."""
+"""Mailboxes release many events at once, and are compared with their rule for single events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def relations(draw: st.DrawFn) -> dict[int, tuple[int, ...]]:
 
 
 class OneByOne:
-    """The rule of Section 3.4 as it is stated: one event, all lanes it depends on."""
+    """The rule of Section 3.4 literally: one event, and all lanes that it depends on."""
 
     def __init__(self, ordered: dict[int, tuple[int, ...]]) -> None:
         self.ordered = ordered
@@ -111,10 +111,10 @@ def test_mailbox_looks_at_lanes_that_all_depend_on_each_other_once_a_release(mon
         Mailbox, "_first_from", lambda box, lane, limit: looks.append(lane) or original(box, lane, limit)
     )
     for lane in range(lanes):
-        assert box.release() == []  # the lanes after this one may still bring something earlier
+        assert box.release() == []  # the lanes after this one may still have something earlier
         box.offer(lane, EventBatch.of("a", rank=lane, tags=[Tag("x")], ts=[1, 5]))
     assert not looks
-    assert len(released(box)) == lanes + 1  # all of time 1, and the first of time 5
+    assert len(released(box)) == lanes + 1  # all events of time 1, and the first of time 5
     assert len(looks) <= 3 * lanes
 
 
@@ -126,7 +126,7 @@ def test_mailbox_never_merges_independent_lanes():
 
 
 def test_mailbox_answers_requests_in_their_order_only():
-    """R4: a later request waits although nothing that it depends on is missing."""
+    """R4: a later request waits, although it has all that it depends on."""
     box = Mailbox([0], {0: (1,), 1: (0,), 2: ()})
     box.request(JoinRequest(1, 1, requests(1, [5, 7])))
     box.request(JoinRequest(3, 2, requests(2, [1])))

@@ -183,7 +183,7 @@ def forgets_the_events_it_holds(patch: pytest.MonkeyPatch) -> None:
 
 
 def goes_on_with_a_state_it_handed_up(patch: pytest.MonkeyPatch) -> None:
-    """R9: a state that was answered with is not touched again."""
+    """R9: a state that was handed up is not changed again."""
     original = Leaf._answer_windows
 
     def shared(leaf: Leaf, request: JoinRequest) -> Iterator[Effect]:

@@ -140,7 +140,7 @@ X, Y, Z, FAR = Tag("x"), Tag("y"), Tag("z"), Tag("far")
 OVERTAKING_PLAN = Plan(
     node("root", (node("inner", (node("leaf", s=X), node("side", w=Z)), q=Z), node("far", v=FAR)), p=Y)
 )
-"""Requests for y wait at the inner worker while it joins for a z, and the leaf's x depend on y."""
+"""Requests for y wait at the inner worker while it joins for a z, and the x of the leaf depend on y."""
 
 
 def overtaking_runs(*, validates: bool) -> Iterator[tuple[list[object], list[object]]]:
@@ -165,7 +165,7 @@ def test_progress_does_not_overtake_a_request_that_waits_at_an_inner_worker():
 
 
 def test_progress_that_overtakes_waiting_requests_is_noticed(monkeypatch):
-    """The mutant of R3: relay the frontier although a join request below it has not been sent down."""
+    """The mutant of R3: relay the frontier, although a join request below it has not been sent down."""
     monkeypatch.setattr(
         Mailbox, "below", lambda box, lane: min(box._frontier[lane], box._heads.get(lane, END))
     )
@@ -198,7 +198,7 @@ def test_checkpoints_go_on_after_all_streams_of_the_root_have_ended(root_stream)
 
 
 def test_checkpoint_does_not_wait_for_a_stream_of_the_root_that_was_read_ahead():
-    """A keyless request is answered after those before it: their number is bounded by what the children answer."""
+    """A keyless request is answered after those before it: their number is bounded by the children's answers."""
     host = one_host(
         Plan(node("root", (node("A", a=INC(0)), node("B", b=INC(1))), r=READ(0))), ("r", "a", "b")
     )

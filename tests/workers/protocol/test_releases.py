@@ -60,7 +60,7 @@ def test_stretches_keep_the_order_of_dependent_lanes(release):
 
 @given(releases(), st.integers(1, 8))
 def test_pieces_are_the_events_before_a_key_and_the_rest(release, rows):
-    """A piece is never empty, and has so many events of a lane at most; nothing of it comes after what is left."""
+    """A piece is never empty, and has at most `rows` events of a lane. None of its events comes after the rest."""
     left, pieces = release, []
     while left is not None and len(left):
         piece, left = left.cut(rows)

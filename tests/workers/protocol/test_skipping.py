@@ -51,10 +51,10 @@ def is_poison(payload: Any) -> bool:
 
 
 def poisoned(program: Program) -> Program:
-    """Return a program that raises at the payloads that are poison: after it has spoilt the state and emitted."""
+    """Return a program that raises at poisonous payloads, after it has changed the state and emitted."""
     mine = type(program)
     body: dict[str, Any] = {"states": lambda self: tuple(map(_poisoned, mine.states(self)))}
-    if mine.states is Program.states:  # what accumulates needs the one type that `states` gives
+    if mine.states is Program.states:  # accumulation needs the only type of `states`
         (one,) = map(_poisoned, program.states())
         names = {"update": one.update, "update_batch": one.update_batch, "update_windows": one.update_windows}
         body = {name: staticmethod(function) for name, function in names.items() if function is not None}
@@ -148,7 +148,7 @@ def check_seed(seed: int, *, is_faulty: bool) -> int:
 
 
 def told(letter: DeadLetter) -> bytes:
-    """Return what a letter says, but for the worker."""
+    """Return the content of a letter without the worker."""
     return codec.encode(replace(letter, worker=""))
 
 

@@ -28,7 +28,7 @@ def batch(name, rank, ts, emits):
 
 
 def told(outputs):
-    """Return where the outputs say they come from, in their order, beside what they are."""
+    """Return the origins of the outputs, in their order, with their values."""
     return [
         ((made.stream, ts, index), value)
         for made in outputs
@@ -41,7 +41,7 @@ def emitted(name, ts, emits):
 
 
 rows = st.lists(st.one_of(st.just(1), st.integers(0, 2)), max_size=12)
-"""The number of outputs of each event of a batch: one mostly, as in the dense programs that need no rows."""
+"""The number of outputs of each event of a batch: mostly one, as in dense programs, which need no rows."""
 
 
 @given(st.lists(rows, max_size=4))
@@ -65,7 +65,7 @@ def test_outputs_of_merged_batches_have_the_rows_of_their_events(left, right, re
     program = Emits()
     loop = ScalarLoop(UserCode(program, "w"), program.update)
     wanted = sorted(emitted("left", times[0], left) + emitted("right", times[1], right))
-    for _ in range(repeats if release.batches else 0):  # how it counts depends on the events before
+    for _ in range(repeats if release.batches else 0):  # its count depends on earlier events
         outputs = []
         assert loop.fold_merged(0, release, outputs) == len(left) + len(right)
         assert sorted(told(outputs)) == [(key, key) for key in wanted]
@@ -84,11 +84,11 @@ class EmitsColumns(Emits):
     ("made", "length", "is_merged"), [(Emits, 40, True), (Emits, 200, False), (EmitsColumns, 40, False)]
 )
 def test_stretches_that_a_merge_costs_less_than_are_merged(made, length, is_merged):
-    """A stretch costs as much as some dozens of events in a merge, and saves nothing where `update` is called for each in either way."""
+    """A stretch costs as much as some dozens of events in a merge, and saves nothing where `update` is called for each event anyway."""
     program, ticks = made(), list(range(length, 5 * length, length))
     dense = batch("dense", 0, list(range(5 * length)), [1] * 5 * length)
     release = Release((0, 1), [dense, batch("ticks", 1, ticks, [1] * len(ticks))], {0: (1,), 1: (0,)})
     state, outputs = Folder(program, program.states()[0], "w").fold(0, release)
     assert state == len(release)
     assert sum(map(len, outputs)) == len(release)
-    assert (len(outputs) == 2) == is_merged  # a merge gives the outputs of each stream at once
+    assert (len(outputs) == 2) == is_merged  # a merge emits the outputs of each stream together

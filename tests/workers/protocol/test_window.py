@@ -1,4 +1,4 @@
-"""Work in flight is bounded by time: a checkpoint waits a quarter of a second or so, however many synchronisations are to come."""
+"""Work in flight is bounded by time: a checkpoint waits about a quarter of a second, however many synchronisations are pending."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.workers.protocol.test_protocol import events
 
 READS = 1000
 MOST = 20
-"""Snapshots, one after the other."""
+"""The number of successive snapshots."""
 
 
 def node(name: str, children: tuple[PlanNode, ...] = (), **streams: Tag) -> PlanNode:
@@ -66,7 +66,7 @@ def host_of(plan: Plan, program: Slow) -> Host:
 @pytest.mark.parametrize("plan", [FLAT, NESTED], ids=["flat", "nested"])
 @pytest.mark.parametrize("accumulates", [True, False])
 def test_checkpoint_waits_for_a_bounded_time(plan: Plan, accumulates: bool, seconds: float):
-    """All reads are there, and released: those that are admitted before the snapshot take a bounded time."""
+    """All reads have arrived and are released. The reads that are admitted before the snapshot take a bounded time."""
     program = Slow(seconds, accumulates=accumulates)
     host = host_of(plan, program)
     host.ingest("r", events("r", 0, READ(0), list(range(1, READS + 1)), [1] * READS), END)
@@ -99,7 +99,7 @@ def test_checkpoint_goes_before_the_events_that_a_leaf_has():
 
 @pytest.mark.parametrize("accumulates", [True, False])
 def test_leaf_lets_its_host_look_at_what_has_arrived_before_it_goes_on(accumulates: bool):
-    """One pump takes a bounded time although thousands of events may go; all are folded in the end, in order."""
+    """One pump takes a bounded time, although thousands of events are ready. All are folded in the end, in order."""
     program = Slow(0.01, accumulates=accumulates)
     host = host_of(Plan(node("root", (node("A", a=READ(0)), node("B", b=INC(1))), c=INC(2))), program)
     host.ingest("a", events("a", 0, READ(0), list(range(1, READS + 1)), list(range(READS))), END)
@@ -148,7 +148,7 @@ TIME_OF_ONE = 0.05
 
 
 def ask_in_between(host: Host, program: Slow) -> tuple[list[float], int]:
-    """Ask for a snapshot after the last one, whenever the host makes an output or a step; return the waits and the number of reads."""
+    """Request a snapshot after the previous one, whenever the host makes an output or a step; return the waits and the number of reads."""
     asked, waits, read = None, [], 0
     while True:
         for _, effect in host.pump():
@@ -171,7 +171,7 @@ def ask_in_between(host: Host, program: Slow) -> tuple[list[float], int]:
 def test_checkpoint_does_not_wait_for_the_events_before_a_rare_synchronisation(
     plan: Plan, accumulates: bool, often: int
 ):
-    """Reads are there long before the increments ahead of them are folded, which take ten seconds each time and leaf."""
+    """Reads arrive long before the increments ahead of them are folded, which takes ten seconds per window and leaf."""
     program = Slow(0.02, accumulates=accumulates, increment=TIME_OF_ONE)
     host = host_of(plan, program)
     rare = [often + MANY * i for i in range(1, 7)]
@@ -189,7 +189,7 @@ def test_checkpoint_does_not_wait_for_the_events_before_a_rare_synchronisation(
 
 
 def test_leaf_forgets_nothing_that_is_released_while_it_is_behind():
-    """Events that arrive while a leaf is behind are folded after those it holds, although nothing more comes."""
+    """Events that arrive while a leaf is behind are folded after the held events, although nothing more arrives."""
     program = Slow(0.1, accumulates=False)
     host = host_of(Plan(node("root", r=READ(0))), program)
     host.ingest("r", events("r", 0, READ(0), list(range(1, 11)), [1] * 10), after_heartbeat(10, 0))

@@ -88,7 +88,7 @@ print("ended", flush=True)
 
 
 def test_ray_takes_no_signal_from_those_who_wait_for_it():
-    """Ray's handlers, one in Python and one in C++, would end the process with exit codes of their own."""
+    """Ray's handlers, one in Python and one in C++, would end the process with their own exit codes."""
     command = [sys.executable, "-c", SIGNALLED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.splitlines() == ["got 15", "started", "got 15", "got 15", "got 15", "ended"]
@@ -108,7 +108,7 @@ HTTP2_SERVER = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
     ],
 )
 def test_address_without_a_ray_cluster_is_refused_at_once(greeting, form, monkeypatch):
-    """Nothing listens there, something else does, or something that says nothing, or no more than that it speaks HTTP/2."""
+    """No listener, another service, a silent one, or one that only speaks HTTP/2."""
     monkeypatch.setattr(cluster_module, "ADDRESS_SECONDS", 0.5)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with socket.socket() as listener:
@@ -141,7 +141,7 @@ def test_address_without_a_ray_cluster_is_refused_at_once(greeting, form, monkey
 
 
 def test_name_that_is_not_found_in_time_is_no_cluster(monkeypatch):
-    """The time that looking up a name takes is the system's."""
+    """The system decides how long a look-up of a name takes."""
     asked = threading.Event()
 
     def late(*_, **__):

@@ -1,4 +1,4 @@
-"""The costs of the machine: all are scaled by what a synchronisation takes, and the model then explains the job that was measured."""
+"""The costs of the machine: all are scaled by the time of a synchronisation, and then the model explains the measured job."""
 
 from __future__ import annotations
 

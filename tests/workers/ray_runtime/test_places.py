@@ -1,4 +1,4 @@
-"""A run on a cluster that has lost CPUs goes on with fewer hosts, or waits, and says what is missing."""
+"""A run on a cluster that has lost CPUs goes on with fewer hosts, or waits, and says what it lacks."""
 
 import socket
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from dgs.workers.runtime.job import Caller
 
 
 def node(name, address, cpus, *, port, is_alive=True):
-    """Return a node as Ray describes it."""
+    """Return a node in Ray's format."""
     resources = {"CPU": float(cpus)} if cpus else {}
     return {
         "NodeID": name,
@@ -38,7 +38,7 @@ def closed_port():
 
 
 def placed(nodes, **settings):
-    """Return how many hosts a run that wants four gets, the nodes for them if Ray does not choose, and what the run says."""
+    """Return how many of four hosts a run gets, their nodes if Ray does not choose, and the notices."""
     told = []
     pool = SimpleNamespace(places=[])
     runtime = RuntimeConfig(hosts=4, **{"address": "127.0.0.1:6379", **settings})

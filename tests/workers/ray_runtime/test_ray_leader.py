@@ -1,4 +1,4 @@
-"""The process that leads a Ray cluster ends: a run on its own cluster starts another one, any other run ends with a sentence."""
+"""The head process of a Ray cluster ends: a run on its own cluster starts another cluster, any other run ends with an error."""
 
 import json
 import os

@@ -62,7 +62,7 @@ SHORT = (",", ":")
 
 
 class Falls(EchoWindow):
-    """Echoing windows, a millisecond per value, whose host falls at certain events: `falls[tag, ts]` times, and `falls["init",]`."""
+    """Echoing windows, a millisecond per value, whose host dies at certain events: `falls[tag, ts]` times, and `falls["init",]`."""
 
     def __init__(self, folder: Path, falls: dict[Any, int], signal: int) -> None:
         self.folder, self.falls, self.signal, self.driver = folder, falls, signal, os.getpid()
@@ -88,9 +88,9 @@ class Falls(EchoWindow):
 
 @dataclass
 class Falling:
-    """A run whose hosts fall. `falls`: a tag and a time, and how often.
+    """A run whose hosts die. `falls`: how often, by tag and time.
 
-    `pauses_at`: events from this time on come once something is committed, however late the driver asks for that.
+    `pauses_at`: events from this time on arrive after the first commit, however late it is.
     """
 
     tmp_path: Path
@@ -108,10 +108,8 @@ class Falling:
         folder = self.tmp_path / "fallen"
         folder.mkdir(exist_ok=True)
         settings = {"runtime.kind": "ray", "runtime.hosts": 2, "runtime.batch_rows": 10, **self.settings}
-        settings |= {
-            "runtime.stall_after": "1h",
-            "optimizer.name": "greedy",
-        }  # what is told is told of losses
+        # the notices are about losses
+        settings |= {"runtime.stall_after": "1h", "optimizer.name": "greedy"}
         if self.every is not None:
             settings["checkpoint.every"] = self.every
         given = {path: Given(value, "test") for path, value in settings.items()}
@@ -165,7 +163,7 @@ class Falling:
             fed.result()
 
     def check(self) -> None:
-        """Compare collected outputs and those in files with the sequential program's; nothing else may be left."""
+        """Compare collected outputs and those in files with the sequential program's; no other files may be left."""
         assert Counter(json.dumps(v) for batch in self.result.outputs for v in batch.to_list()) == expected()
         self.check_files()
 
@@ -182,7 +180,7 @@ class Falling:
 
     @property
     def notices(self) -> list[str]:
-        """The notices to the caller, from the second colon on."""
+        """The notices to the caller, after the second colon."""
         return [text.rpartition(": ")[2] for _, text in self.told]
 
 
@@ -207,12 +205,12 @@ def expected() -> Counter[str]:
 
 
 def no_host_is_left() -> bool:
-    """Return whether no host of this process is alive, which Ray names so; idle ones may take a moment."""
+    """Return whether no host of this process is alive, by Ray's names of processes. Idle hosts may take a moment to end."""
     return comes_true(lambda: not any("HostActor" in name for name in family(os.getpid()).values()))
 
 
 def comes_true(claim: Callable[[], bool]) -> bool:
-    """Return whether something is so before long."""
+    """Return whether a claim becomes true soon."""
     deadline = time.monotonic() + PATIENCE
     while not (is_so := claim()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -221,7 +219,7 @@ def comes_true(claim: Callable[[], bool]) -> bool:
 
 @pytest.fixture
 def tokens(monkeypatch) -> list[bytes]:
-    """The tokens of the hosts of each generation. They tell directories of this test from those of other runs."""
+    """The tokens of the hosts of each generation. They distinguish directories of this test from those of other runs."""
     made, new_secret = [], zeromq.new_secret
 
     def noted():
@@ -241,7 +239,7 @@ def open_files() -> int:
 def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_checkpoint(
     tmp_path, monkeypatch, transport
 ):
-    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 10 * PATIENCE)  # its silence is not what is noticed
+    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 10 * PATIENCE)  # its silence is not noticed
     settings = {"runtime.transport": transport}
     run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, settings=settings, pauses_at=300)
     figures = run.run().figures
@@ -264,7 +262,7 @@ def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_th
     run = Falling(tmp_path, falls, settings=settings, pauses_at=350)
     restarts = run.run().figures.restarts
     assert len(run.fallen) == 3
-    assert restarts in (2, 3)  # two may fall together
+    assert restarts in (2, 3)  # two may die together
     run.check()
     assert no_host_is_left()
     assert len(tokens) == restarts + 1
@@ -296,7 +294,7 @@ def test_a_host_that_survives_takes_part_in_the_next_generation(tmp_path, genera
 
 
 class Busy(Falls):
-    """Falls whose leaf kills the other host at an event, once, and is busy for a long time then."""
+    """Falls whose leaf kills the other host at an event, once, and is then busy for a long time."""
 
     def fall(self, *where):
         self.folder.joinpath(str(os.getpid())).touch()
@@ -394,16 +392,15 @@ def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatc
     asked = RayHosts._asked
 
     def ask(hosts: RayHosts, call: Any, *, is_long: bool = False) -> list[Any]:
-        """Hosts that are well may be slow: only the first that has stopped is to be found soon."""
+        """Healthy hosts may be slow: only the first stopped host must be found soon."""
         hangs = bool(run.fallen and not run.told)
         return asked(hosts, call, 1.5 if hangs or is_long else PATIENCE, is_long=is_long)
 
     monkeypatch.setattr(RayHosts, "ask", ask)
     run.run()
     run.check()
-    assert (
-        "it has not answered for" in run.told[0][1]
-    )  # 1.5 s; PATIENCE, where it was asked just before it stopped
+    # 1.5 s; PATIENCE if it was asked just before it stopped
+    assert "it has not answered for" in run.told[0][1]
     assert no_host_is_left()
 
 
@@ -420,7 +417,7 @@ def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
             return super().init()
 
     def ask(hosts: RayHosts, call: Any, *, is_long: bool = False) -> list[Any]:
-        """Let long calls time out at once, so that hosts are asked whether they are alive."""
+        """Let long calls time out at once, so hosts are asked whether they are alive."""
         answers = asked(hosts, call, 0.1 if is_long else PATIENCE, is_long=is_long)
         if opening.exists() and not is_long:
             alive.touch()
@@ -435,7 +432,7 @@ def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
 
 
 def blocked(batch: Any, folder: str) -> None:
-    """A sink that takes nothing from some time on until it is freed, or for PATIENCE seconds."""
+    """A sink that blocks from some time on until it is freed, or for PATIENCE seconds."""
     place = Path(folder)
     if batch.ts.max() >= 300 and not (place / "free").exists():
         (place / "blocked").touch()
@@ -444,7 +441,7 @@ def blocked(batch: Any, folder: str) -> None:
 
 
 def test_a_stop_ends_hosts_that_do_not_end_and_the_run_can_be_resumed(tmp_path):
-    """A sink that blocks keeps its host from committing and from ending: what is not committed is made again."""
+    """A sink that blocks keeps its host from committing and from ending. Uncommitted outputs are made again."""
     run = Falling(tmp_path, {}, settings={"runtime.stop_timeout": "1s"})
     ref = {"ref": f"{__name__}:blocked", "args": {"folder": str(tmp_path)}}
     sinks = (*run.job.sinks, SinkConfig.model_validate({"callable": ref}))

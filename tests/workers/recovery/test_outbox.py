@@ -1,4 +1,4 @@
-"""Outputs from a checkpoint's outbox reach their sink before newer ones, also if streams are dealt in another way."""
+"""Outputs from a checkpoint's outbox reach their sink before newer ones, also under another dealing of streams."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def outputs(seqs: list[int], split: int) -> OutputBatch:
 
 
 def test_outbox_of_another_dealing_is_delivered_though_out_of_order_under_the_new_one(tmp_path):
-    """Positions: split 0 is done, split 1 and 2 have nothing but their first rows; of these nothing was accepted."""
+    """Positions: split 0 is done, splits 1 and 2 have only their first rows, none of which was accepted."""
     first = [BLOCK, BLOCK + 1]
     second = [2 * BLOCK]
     keys = {

@@ -1,4 +1,4 @@
-"""Positions keep their laws: what is said of an event is the highest that any layer says, however streams are dealt and lanes are cut."""
+"""The laws of positions: the position of an event is the highest of all layers, under any dealing and any cuts of lanes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def events(rnd):
 
 
 def random_layer(rnd, batch):
-    """Return what a run knew: of each split, of some tags or of all, in parts with positions at some events."""
+    """Return the knowledge of a run: of each split, of some or all tags, in parts with positions at some events."""
     splits = rnd.choice([1, 2, 3])
     parts = []
     for split in range(splits):
@@ -40,7 +40,7 @@ def random_layer(rnd, batch):
 
 
 def position(layer, tag, seq):
-    """Return the position of an event, as the definition says."""
+    """Return the position of an event by the definition."""
     split = seq // layer.block % layer.splits
     return max((part.key for part in layer.parts if part.split == split and tag in part.tags), default=BEGIN)
 
@@ -63,7 +63,7 @@ def check(seed):
 
 
 def check_reading(positions, batch, rows):
-    """Resuming leaves out the events that are in the state. Where layers know all tags, no other is below the key to read from."""
+    """A resumed run skips the events that are in the state. Where layers know all tags, no other event is below the key to read from."""
     splits = 3
     left = [
         key
@@ -83,7 +83,7 @@ def map_keys(batch):
 
 
 def check_starts(positions, rnd, rows):
-    """A lane starts at or below all of its events that are not in."""
+    """A lane starts at or below all of its events that are not in the state."""
     for splits in (1, 2, 3):
         tags = rnd.sample(TAGS, rnd.choice([1, 2, 3]))
         for split in range(splits):

@@ -106,7 +106,7 @@ STEPS = st.sampled_from(["stop", "move", "requested", "not saved", "committed", 
 
 @given(st.lists(STEPS, max_size=20))
 def test_generation_ends_only_for_a_request_that_is_committed_or_out_of_time(steps):
-    """The oracle is the law of the class, over what has happened since the request was asked in this generation."""
+    """The oracle is the law of the class, over the steps since the request in this generation."""
     stop, now = StopRequest(timeout=10.0), 0.0
     pending, since, is_committed = None, 0.0, False
     for step in steps:

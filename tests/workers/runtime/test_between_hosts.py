@@ -1,4 +1,4 @@
-"""The bytes between hosts: a run counts those that its frames have, on the edges of its plan, and they are about as predicted."""
+"""The bytes between hosts: a run counts the bytes of its frames by edge of its plan, and they are about as predicted."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def worked(job: Job) -> tuple[list[Engine], list[Frame]]:
 
 
 def edge_of(target: str, message: Message) -> tuple[str, str]:
-    """Return the edge of a message in this job: the root is beside `left`, which has some events of the other host's stream."""
+    """Return the edge of a message in this job: the root is on the host of `left`, which has some events of the other host's stream."""
     if isinstance(message, JoinAnswer | Prepared):
         return message.child, "up"
     return target, "input" if target == "left" else "down"
@@ -101,9 +101,8 @@ def test_bytes_between_hosts_are_those_of_the_frames_by_edge(job):
     assert home["left"] == home["root"] != home["right"]
     assert sum(pair.frames for pair in figures.pairs.values()) == len(frames)
     assert sum(figures.sent.values()) == sum(len(encoded(frame)) for frame in frames)
-    alone: Counter[tuple[str, str]] = (
-        Counter()
-    )  # the bytes of the messages without those of the frames around them
+    # the bytes of the messages without those of the frames around them
+    alone: Counter[tuple[str, str]] = Counter()
     around = 0
     for frame in frames:
         empty = len(encoded(replace(frame, messages=())))
@@ -143,7 +142,7 @@ def test_simulated_run_counts_its_frames(job, monkeypatch):
 
 @pytest.mark.parametrize("busy", [0, 1])
 def test_host_without_workers_ends_with_the_others(job, tmp_path, monkeypatch, busy):
-    """Where one of two hosts has all workers, it writes all that the run has."""
+    """If one of two hosts has all workers, it writes all outputs."""
     monkeypatch.setattr(deployment, "assign_hosts", lambda plan, *_: {node.id: busy for node in plan.nodes()})
     sink = SinkConfig.model_validate({"jsonl": {"path": str(tmp_path / "out")}})
     engines, _ = worked(replace(job, sinks=(sink,)))

@@ -110,7 +110,7 @@ def test_collected_outputs_that_the_codec_does_not_carry_stay_in_memory(tmp_path
     outputs = CallerOutputs(
         replace(JOB, sinks=(), output_dir=tmp_path / "none", runtime=RuntimeConfig(buffer_bytes="1B"))
     )
-    odd = object()  # the directory of a run without one is not there
+    odd = object()  # a run without a directory has none
     outputs.write([(1, batch(odd)), (1, batch("even"))])
     outputs.commit(1)
     assert collected(outputs) == [odd, "even"]

@@ -1,4 +1,4 @@
-"""The schedule of checkpoints: when one is requested, and which ones are committed (those with news, and those for a request)."""
+"""The schedule of checkpoints: when one is requested, and which ones are committed (those with news, and those for a stop request)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = StagedFile(path="/out/1.partial", final="/out/1", size=1, digest="", rows
 
 
 class CountingStore(MemoryStore):
-    """Remembers the epochs that were committed. `fails`: how many commits fail before."""
+    """Remembers the committed epochs. `fails`: how many commits fail first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,12 +42,12 @@ class GivenControl(Control):
         self.given: ControlRequest | None = None
 
     def pending(self) -> ControlRequest | None:
-        """Return what the test asks for."""
+        """Return the request of the test."""
         return self.given
 
 
 class Generation:
-    """Checkpoints of a generation of one host; its epochs are reported one after the other."""
+    """Checkpoints of a generation of one host, with its epochs reported one by one."""
 
     def __init__(self, point: ResumePoint = ResumePoint(generation=1)) -> None:  # noqa: B008 - immutable
         job: Any = SimpleNamespace(checkpoint=None, checkpoint_dir=None, is_kept=False, splits=None)
@@ -68,12 +68,12 @@ class Generation:
         self._epoch = point.epoch
 
     def poll(self, request: ControlRequest | None = None, *, now: float = 0.0) -> ControlRequest | None:
-        """Look for a request, which the test gives; snapshots that are asked for are noted in `asked`."""
+        """Look for the test's request; requested snapshots are noted in `asked`."""
         self.now, self.control.given = now, request
         return self.checkpointing.poll(self.asked.append)
 
     def epoch(self, *, state: bytes | None = b"state", is_final: bool = False, **said: Any) -> list[int]:
-        """Report an epoch; return those that are committed."""
+        """Report an epoch; return the committed epochs."""
         self._epoch += 1
         root = RootReport(self._epoch, state, {}, is_final=is_final)
         self.checkpointing.take_reports([root, HostReport(host=0, epoch=self._epoch, **said)])

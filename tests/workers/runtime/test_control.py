@@ -61,7 +61,7 @@ def interrupted(control, *signals):
     with control.listening(patience=60.0):
         for number in signals:
             signal.raise_signal(number)
-        raise KeyboardInterrupt  # as Ray makes it of what our handler has raised
+        raise KeyboardInterrupt  # as Ray converts our handler's exception
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

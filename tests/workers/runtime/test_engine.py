@@ -1,4 +1,4 @@
-"""The engine of one host: the source that it reads when live ones have no events, and how long its driver may sleep."""
+"""The engine of one host: which source it reads when live sources have no events, and how long its driver may sleep."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RANKS = {"b": 0, "v": 1}
 
 
 class Scripted:
-    """A source that follows a script: how long it has nothing, then what it brings. `wait` never elapses by itself."""
+    """A source that follows a script: how long it has nothing, then its rows. `wait` never elapses by itself."""
 
     drops = 0
     counted = Counted()
@@ -137,7 +137,7 @@ def test_local_run_sleeps_while_live_sources_have_nothing(monkeypatch, job):
         slept.append(seconds)
         quiet.elapse()
 
-    of_this_run = SimpleNamespace(**{**vars(time), "sleep": sleep})  # threads of others sleep as ever
+    of_this_run = SimpleNamespace(**{**vars(time), "sleep": sleep})  # other threads sleep as usual
     monkeypatch.setattr("dgs.workers.runtime.local.time", of_this_run)
     assert [value for batch in run_local(job).outputs for value in batch.values] == [3]
     assert slept == [0.01, PROGRESS_EVERY]
@@ -151,7 +151,7 @@ def test_local_run_is_stuck_only_if_no_source_can_bring_anything(monkeypatch, jo
 
 
 def test_run_whose_events_take_longer_than_a_step_is_not_stuck(monkeypatch):
-    clock = count(step=10)  # each look at the clock finds that a step has taken too long
+    clock = count(step=10)  # by each look at the clock a step has taken too long
     monkeypatch.setattr("dgs.workers.runtime.deployment.time", SimpleNamespace(monotonic=lambda: next(clock)))
     streams = {"v": [(VALUE(0), ts, 1) for ts in range(50)], "b": [(BARRIER(), 99, None)]}
     run = dgs.run(EventWindow(), streams=streams, runtime="local")

@@ -1,4 +1,4 @@
-"""Counts of events by tag: exact for small batches, near the truth for large ones, and bounded."""
+"""Counts of events by tag: exact for small batches, approximate for large ones, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User code that does not return: `dgs stop` ends a local run all the same, and what it has committed goes on."""
+"""User code that does not return: `dgs stop` ends a local run anyway, and it can be resumed from its last commit."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Freed memory is kept: a new process counts the pages that the system has to make again."""
+"""Freed memory is kept: a new process counts the pages that the system has to map again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replanning of a run: what it counts, says, writes and posts, with a clock of the test and comparisons that end at once."""
+"""Replanning of a run: its counts, notices, files and requests, with a simulated clock and comparisons that end at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUNT = {("v", VALUE(0)): 60.0, ("b", BARRIER()): 0.5, ("b", None): 0.5}
 
 
 class Run:
-    """A run that goes on in virtual time. `gain`: that of the best plan. `seen`: what was compared."""
+    """A run in virtual time. `gain`: of the best plan. `seen`: the comparisons."""
 
     def __init__(self, folder: Path, mode: str = "auto") -> None:
         streams = tuple(StreamConfig(id=s, source={"memory": s}, tags={"kind": "x"}) for s in "bv")

@@ -1,4 +1,4 @@
-"""Signals that come at a bad moment act behind it, and handlers of others do not stay."""
+"""Signals at a bad moment act after it, and foreign handlers do not stay."""
 
 import ctypes
 import os

@@ -65,7 +65,7 @@ def test_worker_that_holds_nothing_back_waits_for_nothing(workers, lanes):
 
 
 def test_sentence_names_the_stream_that_is_behind_not_the_one_a_parent_holds():
-    """A child that was not told of a barrier waits for its stream, though that has long passed: another is the cause."""
+    """A child that has not heard of a barrier waits for its stream, although that is long past: another stream is the cause."""
     waits = (Wait("leaf0", "b", OrderKey(90, 1, 0)), Wait("leaf1", "v1", OrderKey(50, 0, 0)))
     standing = Standing(waits, {"b": OrderKey(95, 0, 0), "v1": BEGIN}, {"b": 30.0, "v1": 2.0}, held=3)
     assert sentence([standing], unit="none") == (

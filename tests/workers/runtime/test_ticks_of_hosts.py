@@ -1,4 +1,4 @@
-"""Ticks where several hosts read: they follow the frontiers of all hosts, however late their frames come, and nothing hangs."""
+"""Ticks where several hosts read: they follow the frontiers of all hosts, however late their frames arrive, and no run hangs."""
 
 from __future__ import annotations
 

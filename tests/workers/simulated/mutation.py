@@ -1,8 +1,7 @@
 """A hunt for mutants: with one rule removed, some seed must fail, and soon.
 
-A mutant is a function that patches the real classes; its docstring is the rule that it removes. It is killed by a wrong output
-or state, by an invariant of ours, a file that is gone (KeyError), or a run that cannot end. A mistake in a mutant, say an
-AttributeError, kills nothing.
+A mutant is a function that patches the real classes; its docstring is the rule that it removes. It is killed by a wrong output or state, by
+one of our invariants, a missing file (KeyError), or a run that cannot end. A mistake in a mutant, say an AttributeError, kills nothing.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from tests.workers.simulated import test_crashes, test_simulation
 
 MOST_SEEDS = 20_000
 MOST_STEPS = 40_000
-"""Of a run: one that ends takes some hundreds. How soon it has to end is not judged here: that would kill for the wrong reason."""
+"""The most steps of a run; normal runs take some hundreds. The limit is high, since a low one would kill for the wrong reason."""
 
 CRASHES: Mapping[str, Any] = {"crashes": 4, "crash_chance": 0.03, "until": None}
-"""Faults of a run that crashes for sure: for `Mutant.more`."""
+"""Faults of a run that certainly crashes, for `Mutant.more`."""
 
 
 @lru_cache(maxsize=4)
 def case_of(number: int, subject: str | None) -> Case:
-    """Return a random workload, of this program if one is named."""
+    """Return a random workload, of the program `subject` if given."""
     if subject is None:
         return test_crashes.case_of(number)
     work = random_workload(random.Random(number), subject)
@@ -44,10 +43,10 @@ def case_of(number: int, subject: str | None) -> Case:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A rule to be removed, and where that shows soonest.
+    """A rule to remove, and the runs in which this shows soonest.
 
     `kinds`: the faults that are drawn for each seed, None if none are needed; `more`: fields of Faults that all seeds have;
-    `subject`: the program, see tests/strategies; `run`: what is run instead, given a seed; `first`: the first seed that is tried.
+    `subject`: the program, see tests/strategies; `run`: another run for a seed; `first`: the first seed.
     """
 
     remove: Callable[[pytest.MonkeyPatch], None]
@@ -71,7 +70,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The seed that failed, the how manieth it was, and what it said."""
+    """The seed that failed, its number among the tried seeds, and its error."""
 
     seed: int
     tried: int
@@ -85,12 +84,12 @@ def _without_hurry() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulation.run, "__defaults__", (MOST_STEPS,))
         patch.setattr(case, "CALM_STEPS", MOST_STEPS)
-        patch.setattr(Host, "validate_state", lambda _: None)  # a run has to show it, not the state
+        patch.setattr(Host, "validate_state", lambda _: None)  # a run must show it, not the state
         yield patch
 
 
 def hunt(mutant: Mutant, most: int = MOST_SEEDS) -> Kill | None:
-    """Run seeds without the rule until one fails; return it, None if none of them does."""
+    """Run seeds without the rule until one fails; return that one, or None."""
     with _without_hurry() as patch:
         mutant.remove(patch)
         for tried, seed in enumerate(range(mutant.first, mutant.first + most), 1):
@@ -102,7 +101,7 @@ def hunt(mutant: Mutant, most: int = MOST_SEEDS) -> Kill | None:
 
 
 def assert_killed(mutant: Mutant) -> None:
-    """Fail if no seed notices that the rule is gone, or one fails with it too. With `-s` it is told how many seeds that took."""
+    """Fail if no seed notices that the rule is gone, or if one also fails with it. With `-s` the number of seeds is printed."""
     kill = hunt(mutant)
     assert kill is not None, f"no seed notices: {mutant.remove.__doc__}"
     with _without_hurry():

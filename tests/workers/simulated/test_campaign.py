@@ -1,4 +1,4 @@
-"""Campaigns over seeds: a wrong program is found, reported with the command that replays it, and made small."""
+"""Campaigns over seeds: a wrong program is found, reported with the command that replays it, and shrunk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HIT, ASK = dgs.kind("hit", key=int), dgs.kind("ask", key=int)
 
 
 class Hits(dgs.Program):
-    """Counts the hits of each key, and outputs the count when asked."""
+    """Counts the hits of each key, and outputs the count on request."""
 
     depends = dgs.Dependence((HIT, HIT, dgs.SAME_KEY), (HIT, ASK, dgs.SAME_KEY))
 
@@ -43,7 +43,7 @@ class Hits(dgs.Program):
 
 
 class Forgetful(Hits):
-    """Joins badly."""
+    """Has a wrong join."""
 
     def join(self, left, right):
         return left
@@ -57,7 +57,7 @@ STREAMS = {
 
 @pytest.fixture(autouse=True)
 def _time_to_make_it_small(monkeypatch):
-    """However slow the machine is."""
+    """Allow enough time for shrinking, however slow the machine is."""
     monkeypatch.setitem(campaign.shrunk.__kwdefaults__, "seconds", math.inf)
 
 
@@ -102,7 +102,7 @@ def plan(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_simulate_prints_the_story_of_a_failing_seed_in_the_form_of_a_run(plan, monkeypatch):
-    """The run fails at its last event, the simulation since states are joined badly."""
+    """The run fails at its last event, the simulation because of the wrong join."""
     right = Path("program.py").read_text(encoding="utf-8")
     raises = right.replace("key = event.tag.key", "key = event.tag.key\n        assert event.ts < 23")
     Path("program.py").write_text(raises, encoding="utf-8")

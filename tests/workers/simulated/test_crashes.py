@@ -37,7 +37,7 @@ BLOCK = 25
 """Seeds that a process runs at once."""
 
 QUICK = (100, 125, 225, 250, 275)
-"""The first seeds of the blocks of `make test`: they reach all faults, and none of them takes long."""
+"""The first seeds of the blocks of `make test`: they reach all faults, and none takes long."""
 
 
 @lru_cache(maxsize=4)
@@ -49,7 +49,7 @@ def case_of(number: int) -> Case:
 
 
 def random_layouts(work: Workload) -> Layouts:
-    """Every generation gets a random plan of its own, and its own number of splits for each stream."""
+    """Every generation gets a separate random plan, and random numbers of splits of the streams."""
     streams = dict(zip(work.stream_ids, work.batches, strict=True))
     return Case(work.program, streams, dict(zip(work.stream_ids, work.tags, strict=True))).layout_of
 
@@ -63,7 +63,7 @@ def check_seed(seed: int, kinds: tuple[str, ...] = KINDS) -> Simulated:
 
 
 def check_block(first: int) -> Counter[str]:
-    """Check the seeds of a block; return what happened in them."""
+    """Check the seeds of a block; return counts of their events."""
     seen: Counter[str] = Counter()
     for seed in range(first, first + BLOCK):
         run = check_seed(seed)
@@ -75,7 +75,7 @@ def check_block(first: int) -> Counter[str]:
 
 
 def events_of(trace: list[str]) -> Counter[str]:
-    """Count what shows in the trace only."""
+    """Count the events that only the trace shows."""
     return Counter(
         {
             "full": sum("the disk is full" in line for line in trace),
@@ -132,7 +132,7 @@ def digests(seeds: range) -> str:
 
 @pytest.mark.slow
 def test_faults_are_the_same_in_every_process_and_for_every_hash_seed():
-    """A failing seed is worth nothing if it fails only here."""
+    """A failing seed must fail in every process."""
     code = "from tests.workers.simulated.test_crashes import digests; print(digests(range(40)))"
     running = [
         subprocess.Popen(
@@ -157,7 +157,7 @@ def test_faults_are_drawn_alike_whichever_others_are_wanted():
 
 
 def test_faults_of_a_seed_stay_the_same_when_slow_ones_are_wanted_too():
-    """Seeds that once failed are kept: a new kind of fault must not change what they draw."""
+    """Seeds that once failed are kept: a new kind of fault must not change their draws."""
     for seed in range(20):
         new, old = (
             Faults.swarm(random.Random(seed), kinds) for kinds in (KINDS, KINDS[: KINDS.index("slow")])
@@ -191,7 +191,7 @@ def test_faults_of_an_unknown_kind_are_refused():
         fault_kinds("crash,earthquake")
 
 
-# The oracles must object, or the runs above prove nothing.
+# The oracles must find wrong runs, or the runs above prove nothing.
 
 TAG = Tag("n")
 

@@ -21,7 +21,7 @@ class Sums(Windows):
 
 
 class KeepsLarger(programs.EventWindow):
-    """Joins badly."""
+    """Has a wrong join."""
 
     def join(self, left, right):
         return max(left, right)
@@ -43,7 +43,7 @@ STREAMS = {
 
 @pytest.fixture(autouse=True)
 def _time_to_make_it_small(monkeypatch):
-    """However slow the machine is."""
+    """Allow enough time for shrinking, however slow the machine is."""
     monkeypatch.setattr(random_plans, "LONGEST_SHRINKING", math.inf)
 
 

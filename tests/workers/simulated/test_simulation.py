@@ -27,7 +27,7 @@ from tests.selection import rest_is_slow
 from tests.strategies import Workload, random_workload
 
 SMALL_BUFFER = 200
-"""Bytes: a few events, so that R11 decides what is read."""
+"""The bytes of a few events, so R11 decides what is read."""
 
 
 def random_plan(work: Workload, seed: int) -> Plan:
@@ -75,7 +75,7 @@ def check_seed(seed: int) -> None:
 
 
 def events_below(streams: Sequence[Sequence[EventBatch]], positions: Positions) -> list[list[EventBatch]]:
-    """Return the events that are below their position, row by row, as the definition says."""
+    """Return the events that are below their position, row by row, by the definition."""
     kept = []
     for batches in streams:
         kept.append([])
@@ -128,7 +128,7 @@ def digests(seeds: range) -> str:
 
 @pytest.mark.slow
 def test_simulated_run_is_the_same_in_every_process_and_for_every_hash_seed():
-    """A failing seed is worth nothing if it fails only here."""
+    """A failing seed must fail in every process."""
     code = "from tests.workers.simulated.test_simulation import digests; print(digests(range(20)))"
     root = Path(__file__).parents[3]
     elsewhere = {

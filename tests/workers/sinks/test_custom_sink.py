@@ -1,4 +1,4 @@
-"""Users' sinks: staged outputs travel to the publisher, and errors name the mistake."""
+"""Users' sinks: staged outputs are sent to the publisher, and errors name the mistake."""
 
 import sys
 
@@ -45,10 +45,10 @@ class Kept:
 
 @pytest.fixture
 def sinks(tmp_path, monkeypatch):
-    """The module of the sinks, loaded as a run does."""
+    """The module of the sinks, loaded as in a run."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "sinks.py").write_text(SINK)
-    before = set(sys.modules)  # other tests may have left sinks of their own
+    before = set(sys.modules)  # other tests may have left sinks
     Publisher([config("Kept")], tmp_path, program="Sums")
     (name,) = (name for name in set(sys.modules) - before if name.endswith("_sinks"))
     yield sys.modules[name]

@@ -78,7 +78,7 @@ def test_letters_are_among_the_places_of_a_run_that_may_have_them(tmp_path):
 
 
 def staged(final):
-    """Stage a file that is to be called `final`."""
+    """Stage a file with the final name `final`."""
     partial = final.with_name(f"{final.name}.partial")
     partial.write_text("old")
     return StagedFile(str(partial), str(final), 3, "", 1)

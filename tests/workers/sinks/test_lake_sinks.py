@@ -1,4 +1,4 @@
-"""Sinks of Delta and Iceberg: the laws of sinks, the columns, and what a run finds in a table."""
+"""Sinks of Delta and Iceberg: the laws of sinks, the columns, and existing tables."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ EACH_LAKE = pytest.mark.parametrize("kind", ["delta", "iceberg"])
 
 
 def read(place: Path, kind: str, table: str = "outputs", **version) -> pa.Table:
-    """Return the rows of a table, as a reader that knows nothing of dgs sees them."""
+    """Return the rows of a table, as an independent reader sees them."""
     if kind == "delta":
         return deltalake.DeltaTable(str(place), **version).to_pyarrow_table()
     return iceberg(place, table).scan(**version).to_arrow()
@@ -172,7 +172,7 @@ def test_a_table_for_each_kind(tmp_path, kind):
 
 
 def by_others(place: Path, kind: str) -> list[dict]:
-    """Return the rows as Polars reads them, and check that DuckDB finds as many."""
+    """Return the rows as Polars reads them, and check that DuckDB reads as many."""
     polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
     if kind == "delta":
         rows = polars.scan_delta(str(place)).collect()
@@ -428,7 +428,7 @@ def test_a_run_that_goes_on_looks_at_its_table(tmp_path, kind, damage):
 @pytest.mark.parametrize("by", [{}, {"by": "kind"}])
 @pytest.mark.parametrize("damage", ["removed table", "unreadable"])
 def test_a_table_that_was_damaged_before_a_commit_is_published_is_refused(tmp_path, kind, by, damage):
-    """A run that goes on first publishes what an earlier process has committed."""
+    """A resumed run first publishes the commits of an earlier process."""
     one = lake_sink(kind, {"path": "lake", **by}, tmp_path)
     generation = Generation("0" * 32, 1, 0)
     one.begin(generation)
@@ -555,7 +555,7 @@ TOTALS = list(accumulate(range(300)))
 
 @pytest.fixture
 def slow(tmp_path, monkeypatch):
-    """Return what writes the plan file of a program with many checkpoints, in a folder of its own."""
+    """Return a function that writes the plan file of a program with many checkpoints, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
 
     def write(name, kind, options=""):
@@ -579,7 +579,7 @@ def run_slow(plan, **options):
 
 
 def versions_of(place, kind):
-    """Return what names the version of each epoch, in order."""
+    """Return the name of the version of each epoch, in order."""
     if kind == "delta":
         known = {
             int(entry.get("dgs_epoch", 0)): entry for entry in deltalake.DeltaTable(str(place)).history()

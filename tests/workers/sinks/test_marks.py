@@ -1,4 +1,4 @@
-"""High-water marks: every output is accepted once, in spite of repeats and other dealings of its stream."""
+"""High-water marks: every output is accepted once, despite repeats and other dealings of its stream."""
 
 import numpy as np
 from hypothesis import given
@@ -23,7 +23,7 @@ def batch(rows, stream):
 
 @st.composite
 def runs(draw):
-    """Draw all outputs of a stream, and generations: into how many it is dealt and how far each tag and split gets."""
+    """Draw all outputs of a stream, and generations: the number of splits and how far each tag and split gets."""
     tags = draw(st.lists(st.integers(0, len(TAGS) - 1), max_size=14))
     outputs = [
         (seq, code, index) for seq, code in enumerate(tags) for index in range(draw(st.integers(0, 2)))

@@ -1,4 +1,4 @@
-"""A run that begins where outputs are: its own, those of another job, and with each `mode`."""
+"""A run whose sinks have outputs, its own or those of another job, with each `mode`."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ SAVING = pytest.mark.parametrize("checkpoint", ["", "checkpoint: {every: 1s}\n"]
 
 @pytest.fixture
 def project(tmp_path):
-    """Return what runs a job of some name, over values of its own, with a sink."""
+    """Return a function that runs a named job over its own values, with a sink."""
     (tmp_path / "program.py").write_text(PROGRAM)
 
     def run(name, kind, values, mode="", checkpoint=""):
@@ -161,11 +161,11 @@ FAILING = PROGRAM.replace(
 )
 DYING = FAILING.replace("raise ValueError", "import os; os.kill(os.getpid(), 9)")
 ROWS = 3000
-"""More than a sink keeps in memory before it writes."""
+"""More rows than a sink keeps in memory before it writes."""
 
 
 def go_wrong(folder, plan):
-    """Run a plan file in another process, and return what it says."""
+    """Run a plan file in another process, and return its messages."""
     command = [sys.executable, "-c", "import sys; from dgs.cli import main; sys.argv[0] = 'dgs'; main()"]
     done = subprocess.run(
         [*command, "run", plan, "--fresh"],
@@ -180,7 +180,7 @@ def go_wrong(folder, plan):
 
 
 def write_many(folder, name, count=ROWS):
-    """Let a job read many values, and then one that ends it."""
+    """Let a job read many values, and then a value that fails."""
     rows = [json.dumps({"ts": ts, "amount": value}) for ts, value in enumerate([*range(10, count), "fails"])]
     (folder / f"{name}.jsonl").write_text("\n".join(rows))
 
@@ -233,7 +233,7 @@ def test_leftovers_of_a_killed_run_that_appends_stay_for_as_long_as_it_can_go_on
 
 
 def test_rows_of_a_killed_run_that_were_moved_stay(project, tmp_path):
-    """Others have vacuumed the database: the rows that it noted may be those of others now."""
+    """Another program has vacuumed the database: the noted row ids may now be other rows."""
     project("first", "sqlite", [1, 2, 3], "append")
     (tmp_path / "program.py").write_text(DYING)
     write_many(tmp_path, "first")

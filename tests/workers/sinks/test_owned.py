@@ -1,4 +1,4 @@
-"""Outputs replace only outputs: files that dgs did not write stay, and a run refuses to write among them."""
+"""Outputs replace only outputs: files of other programs stay, and a run refuses to write among them."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ sinks: [{SINK}]
 
 @pytest.fixture
 def project(tmp_path):
-    """Write a job and return what runs it with a source and a sink."""
+    """Write a job and return a function that runs it with a source and a sink."""
     source = Path(__file__).read_text(encoding="utf-8")
     program = source[source.index("VALUE = ") : source.index("PLAN = ")]
     (tmp_path / "program.py").write_text(f"import dgs\n\n{program}")

@@ -1,4 +1,4 @@
-"""Sinks write whole columns, with the same result as single values would give."""
+"""Sinks write whole columns, with the same result as for single values."""
 
 import json
 

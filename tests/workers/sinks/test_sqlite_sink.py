@@ -48,7 +48,7 @@ def table(folder, columns="seq", of="results"):
 
 
 class Lock:
-    """Somebody else who has the database locked for writing."""
+    """Another connection with a write lock on the database."""
 
     def __init__(self, folder):
         self._db = sqlite3.connect(folder / "out.db", isolation_level=None)
@@ -294,7 +294,7 @@ def test_value_that_json_cannot_hold_leaves_nothing_half_written(tmp_path):
     )
 )
 def test_any_locks_and_restarts_leave_every_output_once_and_in_order(tmp_path_factory, actions):
-    """The run goes on from its last stage, as from a checkpoint: with what was unaccepted, then everything newer again."""
+    """The run resumes from its last stage, as from a checkpoint: with the unaccepted outputs, then all newer outputs again."""
     folder = tmp_path_factory.mktemp("db")
     generation, sent, top, checkpoint, epoch = 1, 0, 0, (0, ()), 1
     one = sink(folder)

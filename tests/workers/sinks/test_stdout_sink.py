@@ -1,4 +1,4 @@
-"""Lines for stdout: printed as far as their reader reads, whatever stdout is, and never waited for."""
+"""Lines for stdout: printed as far as their reader reads, for any kind of stdout, without waiting for it."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ LINES = [f"{number:06d}" + "x" * 93 + "\n" for number in range(3_000)]  # more t
 
 @contextlib.contextmanager
 def piped():
-    """Let stdout be a pipe; give its reading end."""
+    """Replace stdout by a pipe; yield its reading end."""
     reading, writing = os.pipe()
     with (
         os.fdopen(reading, "rb", buffering=0) as reader,

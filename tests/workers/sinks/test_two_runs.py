@@ -1,4 +1,4 @@
-"""Two runs on one sink: the second is refused while the first runs, which loses nothing."""
+"""Two runs on one sink: the second is refused while the first runs, and the first loses nothing."""
 
 import json
 import threading
@@ -96,7 +96,7 @@ PAIRS = [
 
 @pytest.fixture
 def plan(tmp_path):
-    """Return what writes a plan file with a sink."""
+    """Return a function that writes a plan file with a sink."""
     values = "".join(f'{{"ts": {value}, "amount": {value}}}\n' for value in (1, 2))
     for name, text in {"program.py": PROGRAM, "sinks.py": SINKS, "values": values}.items():
         (tmp_path / name).write_text(text)
@@ -160,7 +160,7 @@ def test_a_directory_is_no_database(plan, tmp_path, path):
 
 
 def linked(tmp_path, how):
-    """Make another name for what a sink writes, and return what a source reads by it."""
+    """Make another name for a sink's output, and return the path for a source."""
     if how == "directory":
         (tmp_path / "alias").symlink_to(tmp_path / "out", target_is_directory=True)
         return "alias/*.jsonl"

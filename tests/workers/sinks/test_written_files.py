@@ -1,4 +1,4 @@
-"""Lists of the files in a table of a lake: damaged lines are passed over."""
+"""Lists of the files in a table of a lake: damaged lines are ignored."""
 
 import json
 

@@ -6,7 +6,7 @@ from dgs.connectors import Source
 
 
 class Numbers(Source):
-    """Rows from a list of (ts, value), `size` at a time. `reads`: where each object began to read."""
+    """Rows from a list of (ts, value), `size` at a time. `reads`: the start position of each object."""
 
     reads: ClassVar = []
     closed: ClassVar = []
@@ -28,7 +28,7 @@ class Numbers(Source):
 
 
 class Trickle(Numbers):
-    """The same, live: nothing between two pieces."""
+    """The same as a live source, with nothing between two pieces."""
 
     is_live = True
 
@@ -39,7 +39,7 @@ class Trickle(Numbers):
 
 
 class Silent(Numbers):
-    """A live source to which nothing comes."""
+    """A live source without rows."""
 
     is_live = True
 

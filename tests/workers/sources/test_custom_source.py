@@ -27,7 +27,7 @@ from tests.workers.sources.custom_sources import Numbers
 
 @pytest.fixture(autouse=True)
 def without_traces(monkeypatch):
-    """Files that are loaded leave nothing behind: no module, no place to find others."""
+    """Remove loaded modules and their import paths after a test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
     yield
@@ -88,7 +88,7 @@ policies = st.sampled_from(["error", "drop", {"sort_within": "3ms"}])
 
 
 def disordered(steps, jitter):
-    """Return rows whose times go up by `steps`, now and then back by up to 3."""
+    """Return rows whose times go up by `steps`, and sometimes back by up to 3."""
     ts, found = 0, []
     for number, step in enumerate(steps):
         ts += step
@@ -99,7 +99,7 @@ def disordered(steps, jitter):
 @settings(max_examples=75)
 @given(gaps, st.lists(st.integers(0, 3), min_size=1, max_size=5), sizes, policies, st.data())
 def test_going_on_gives_what_was_not_needed_before_and_nothing_else(steps, jitter, size, policy, data):
-    """Whatever the source had read when the checkpoint was taken, and whichever position of its own the run goes on from."""
+    """Whatever the source had read at the checkpoint, and from whichever of its positions the run resumes."""
     items = disordered(steps, [0] if policy == "error" else jitter)
     config = numbers(items, size=size, on_disorder=policy)
     options = {"rank": 2, "unit": "ms", "batch_rows": data.draw(st.integers(1, 5))}

@@ -57,7 +57,7 @@ def opened(tmp_path, time, settings=None, streams=None):
 
 
 def read(source):
-    """Read on as long as there is something; return the numbers of the rows that came."""
+    """Read all available rows; return their numbers."""
     found = []
     while source.wait <= 0:
         found += [seq for *_, seq, _ in rows(source.read().batches)]
@@ -65,7 +65,7 @@ def read(source):
 
 
 def events(tmp_path, settings=None):
-    """Return the rows that come when the log is read as it is now, and the source."""
+    """Return the rows of the log as it is now, and the source."""
     source = opened(tmp_path, None, settings)
     found, frontier = [], BEGIN
     while frontier != END:
@@ -82,14 +82,14 @@ def quiet(source, clock, seconds=0.02):
 
 
 def test_row_that_was_late_before_a_crash_is_late_after_it(tmp_path):
-    """The clock of the machine is set back by a day meanwhile: by it, the row would come in time."""
+    """Meanwhile the clock of the machine is set back by a day. By that clock, the row would be in time."""
     clock, log = Clock(), LogWriter(tmp_path / "log", "s", "w")
     log.append(0, {"ts": [10_000]})
     before = opened(tmp_path, clock.time)
     assert read(before) == [0]
     quiet(before, clock)
     log.append(1, {"ts": [10_001, 10_030]}, keep_order=True)
-    while before.wait > 0:  # the log is looked at by the clock of the machine
+    while before.wait > 0:  # the log is polled by the clock of the machine
         time.sleep(before.wait)
     clock.passed += SECOND
     assert read(before) == [2]
@@ -107,7 +107,7 @@ def test_row_that_was_late_before_a_crash_is_late_after_it(tmp_path):
 
 
 def test_heartbeat_is_on_disk_before_it_acts(tmp_path, monkeypatch):
-    """A disk that is full ends the run; the frontier has not moved."""
+    """A full disk ends the run, and the frontier has not moved."""
     clock = Clock()
     LogWriter(tmp_path / "log", "s", "w").append(0, {"ts": [9_000]})
     source = opened(tmp_path, clock.time)
@@ -125,7 +125,7 @@ def test_heartbeat_is_on_disk_before_it_acts(tmp_path, monkeypatch):
 
 
 def fates(beats, times, delay):
-    """Return the rows that are in time by the log and the heartbeats alone: by the definition, a row at a time."""
+    """Return the rows that are in time by the log and the heartbeats: by the definition, row by row."""
     kept, latest = [], -(2**62)
     for row, ts in enumerate(times):
         heard = max((beat + 1 for at, beat in beats if at <= row), default=-(2**62))
@@ -138,7 +138,7 @@ def fates(beats, times, delay):
 
 
 class World:
-    """A log that grows, hosts that read its splits, clocks, and crashes of all of it. `seen`: the fate of each row."""
+    """A growing log, hosts that read its splits, clocks, and crashes of all of them. `seen`: the fate of each row."""
 
     def __init__(self, tmp_path, seed, policy):
         self.random, self.tmp_path, self.clock = Random(seed), tmp_path, Clock()
@@ -192,7 +192,7 @@ class World:
         self.crash()
 
     def note_late(self):
-        """A row below the frontier of its host that has not come was late."""
+        """Note as late the rows below the frontier of their host that were not read."""
         for row, ts in enumerate(self.times):
             index = (row // 1024) % len(self.hosts)
             read_to = self.hosts[index].description["rows"]

@@ -1,4 +1,4 @@
-"""Fronts: what a program makes of a row where it is read, under splits, on several hosts, in parts, and after a failure."""
+"""Fronts: the events of a row are made where it is read, under splits, on several hosts, in parts, and after a failure."""
 
 from __future__ import annotations
 

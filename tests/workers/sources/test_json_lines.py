@@ -1,4 +1,4 @@
-"""Lines of JSON: a quick way for flat ones reads them, or refuses them, as the strict decoder does."""
+"""Lines of JSON: the fast decoder for flat objects accepts, reads and refuses them as the strict decoder does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VALUES = st.sampled_from(
 
 @st.composite
 def lines(draw) -> str:
-    """Return an object with fields that may come twice, blanks anywhere, and sometimes more behind it."""
+    """Return an object with fields that may be repeated, blanks anywhere, and sometimes text after it."""
     fields = draw(st.lists(st.tuples(NAMES, BLANKS, BLANKS, VALUES, BLANKS), max_size=4))
     inside = ",".join(f"{name}{one}:{two}{value}{three}" for name, one, two, value, three in fields)
     return f"{draw(BLANKS)}{{{inside}}}{draw(BLANKS)}{draw(st.sampled_from(['', '', '', ',', '{}']))}"

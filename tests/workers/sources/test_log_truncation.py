@@ -1,4 +1,4 @@
-"""Truncation of a stream's log below the keys that runs resume from: these read the same events as from the whole log."""
+"""Truncation of a stream's log below the keys from which runs resume: these runs read the same events as from the whole log."""
 
 import random
 
@@ -19,7 +19,7 @@ def config_of(policy):
 
 
 def events_from(base_dir, config, key):
-    """Return the events that a run resumed from a key brings into the state."""
+    """Return the events that a run resumed from a key adds to the state."""
     source = opened(config, base_dir=base_dir, unit="ms", rank=RANK)
     source.skip_to(key)
     found = [row for reading in readings(source) for row in rows(reading.batches)]
@@ -40,10 +40,8 @@ def test_truncated_log_has_all_that_runs_need_and_little_else(tmp_path, policy, 
     config = config_of(policy)
     everything = events_from(tmp_path, config, BEGIN)
     ts_there, seq_there = chosen.choice(everything)
-    keys = [
-        OrderKey(ts_there, RANK, seq_there),
-        OrderKey(ts_there, chosen.choice([0, 2]), 10**6),
-    ]  # its own event, another's
+    # its own event, another's
+    keys = [OrderKey(ts_there, RANK, seq_there), OrderKey(ts_there, chosen.choice([0, 2]), 10**6)]
     expected = [events_from(tmp_path, config, key) for key in keys]
     deleted = truncated(config, SourceContext(Kinds(), "ms", tmp_path), keys, rank=RANK)
     assert [events_from(tmp_path, config, key) for key in keys] == expected

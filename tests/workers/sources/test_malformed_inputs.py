@@ -1,4 +1,4 @@
-"""Inputs that are wrong, in every format: each is an error of the input that names file, line and column, and never anything else."""
+"""Inputs that are wrong, in every format: each is an error of the input that names file, line and column."""
 
 import datetime as dt
 import decimal

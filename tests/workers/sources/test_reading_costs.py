@@ -1,4 +1,4 @@
-"""The cost of reading: a small file that unpacks to a large one is refused at the cost of the limits, not of what it would become."""
+"""The cost of reading: a small file that unpacks to a large one is refused at the cost of the limits, not of the unpacked file."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ os._exit(0)  # as commands end: a thread of Arrow may still read ahead, and want
 
 
 def cost(source, good):
-    """Return the error of a source, and what reading it cost in bytes."""
+    """Return the error of a source, and the bytes of memory for reading it."""
     arguments = [json.dumps(source), json.dumps(good)]
     done = subprocess.run(
         [sys.executable, "-c", READ, *arguments], capture_output=True, text=True, check=True, timeout=60

@@ -1,4 +1,4 @@
-"""Descriptions of sources: which changes a resumed run allows, and which it refuses. Also beginning after the first rows."""
+"""Descriptions of sources: which changes a resumed run allows, and which it refuses. Also starts after the first rows."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def described(config, items=None, **options):
 
 
 def change(config, before, items=None, **options):
-    """Return the problem that resuming finds, None for none."""
+    """Return the problem of resuming, or None."""
     try:
         opened(config, items, rank=RANK, unit="ms", **options).resume(before)
     except SourceChangedError as error:
@@ -214,7 +214,7 @@ def test_change_of_a_log(tmp_path):
 
 @pytest.mark.parametrize("is_read", [True, False], ids=["read", "not_read"])
 def test_log_that_was_closed_and_has_lost_the_mark_of_its_end(tmp_path, is_read):
-    """A run would wait for further rows, for ever."""
+    """A run would wait for further rows forever."""
     logged = stream({"log": {"path": "log"}})
     writer = LogWriter(tmp_path / "log", "s", "w")
     writer.append(0, {"ts": [0], "payload": [0]})
@@ -254,7 +254,7 @@ def items_of(sizes, kinds):
 
 
 def check_skip(config, row, items=None, **options):
-    """Skipping leaves out only rows that are not needed, and changes nothing else."""
+    """Skipping drops only rows that are not needed, and changes nothing else."""
     whole = opened(config, items, rank=RANK, unit="ms", **options)
     expected = rows(b for r in readings(whole) for b in r.batches)
     part = opened(config, items, rank=RANK, unit="ms", **options)

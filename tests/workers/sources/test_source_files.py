@@ -1,4 +1,4 @@
-"""CSV, JSON lines and Parquet: the events that they give, and errors for wrong files."""
+"""CSV, JSON lines and Parquet: their events, and errors for wrong files."""
 
 import datetime as dt
 import gzip

@@ -20,7 +20,7 @@ VIEW, VALUE = Tag("view", "a"), Tag("value")
 
 
 class Ones(dgs.Program):
-    """It emits each payload."""
+    """Emits each payload."""
 
     kinds = (dgs.kind("value"), dgs.kind("other"))
 
@@ -200,7 +200,7 @@ def test_generator_that_is_no_function_is_refused_at_once(tmp_path, generators, 
     ],
 )
 def test_a_batch_whose_parts_differ_in_length_is_refused(parts, counted):
-    """Machine code would read what is behind them."""
+    """Machine code would read beyond their ends."""
     batch = replace(EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3]), **parts)
     with pytest.raises(MalformedRowError, match=f"an EventBatch of 3 events with {counted}"):
         events(stream(), [batch])

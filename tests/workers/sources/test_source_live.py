@@ -24,7 +24,7 @@ MS = SECOND // 1000
 
 
 class Turned:
-    """A clock in nanoseconds that moves when it is told to."""
+    """A clock in nanoseconds that moves on command."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -60,7 +60,7 @@ def paced(clock, times, *, pace="1k/s", linger=0, function="numbers", args=None,
 
 
 def read_due(source):
-    """Read as long as the source says that there is something; return the payloads, and its last frontier."""
+    """Read as long as the source has something; return the payloads, and its last frontier."""
     found, frontier = [], None
     while source.wait <= 0 and frontier != END:
         reading = source.read()
@@ -109,7 +109,7 @@ def test_linger_collects_rows_until_the_first_has_waited_so_long(clock):
     steps=st.lists(st.integers(0, 20 * MS), max_size=60),
 )
 def test_pace_is_never_ahead_nor_more_than_linger_behind(lengths, rate, linger, steps):
-    """Whatever the pieces of the generator and the moments of reading."""
+    """For any pieces of the generator and any moments of reading."""
     clock, first = Turned(), 0
     pieces = []
     for length in lengths:
@@ -160,7 +160,7 @@ BEATS = {"every": "10ms", "max_delay": "0"}
     "base", [OrderKey(12, 0, 12), OrderKey(12, 0, 0), OrderKey(12, 3, 700), OrderKey(11, 3, 1)]
 )
 def test_resumed_pace_waits_for_no_row_that_is_in_the_state(clock, base):
-    """Whether the checkpoint lies behind an event, behind a heartbeat, or at an event of another stream."""
+    """Whether the checkpoint is after an event, after a heartbeat, or at an event of another stream."""
     source = paced(clock, range(20), pace="1/m")
     source.skip_to(base)
     first_new = 12 if base.rank == 0 else base.ts + 1
@@ -172,7 +172,7 @@ def test_resumed_pace_waits_for_no_row_that_is_in_the_state(clock, base):
 
 
 def test_resumed_pace_begins_when_the_known_rows_have_been_read(clock):
-    """Reading them again takes time, which the rows behind them do not catch up with."""
+    """Reading them again takes time, which later rows do not catch up with."""
     source = paced(clock, range(100), pace="10/s")
     source.skip_to(OrderKey(50, 0, 0))
     while source.wait <= 0 and source.read().frontier.ts < 50:
@@ -232,7 +232,7 @@ def test_heartbeats_of_a_pace_never_make_disorder_of_rows_in_order(times, rate, 
 
 
 class Script(Live):
-    """A live source that has nothing but what it is given."""
+    """A live source with the rows that a test gives it."""
 
     def __init__(self) -> None:
         self.arrivals: list[Arrivals] = []
@@ -277,7 +277,7 @@ def test_heartbeats_never_go_back_with_the_clock(clock):
 
 @pytest.mark.parametrize(("policy", "drops"), [("drop", 1), ("error", None), (1000, None)])
 def test_row_below_a_heartbeat_is_disorder(clock, policy, drops):
-    """Whatever the policy, a heartbeat that was given stands."""
+    """Under every policy a heartbeat that was sent stays valid."""
     script = Script()
     wall = Wall("ms", clock=clock)
     beating = Heartbeats(script, every=10 * MS, max_delay=0, clock=clock, reached=wall)

@@ -135,7 +135,7 @@ def test_damage_ends_the_reading(tmp_path):
 
 
 def deleted_log(tmp_path):
-    """Rows 0-6, of which 0-2 are deleted: at times 1, 5, 5, 4, 5, 6, 7; behind row 1 a heartbeat at 2."""
+    """Rows 0-6, of which 0-2 are deleted: at times 1, 5, 5, 4, 5, 6, 7; after row 1 a heartbeat at 2."""
     writer = LogWriter(tmp_path / "log", "s", "w")
     for batch, (times, beat) in enumerate([([1, 5], 2), ([5], None), ([4, 5], None), ([6, 7], None)]):
         writer.append(batch, {"ts": times}, beat)
@@ -159,7 +159,7 @@ def test_decisions_are_the_same_when_earlier_rows_have_been_deleted(tmp_path):
 
 @pytest.mark.parametrize("policy", ["error", "drop"])
 def test_checkpoint_at_an_event_of_another_stream_says_nothing_of_rows(tmp_path, policy):
-    """Its row number is one of that stream: greater than those of all rows that are still to be read."""
+    """Its row number counts rows of that stream, and is greater than those of all rows still to be read."""
     LogWriter(tmp_path / "log", "s", "w").append(0, {"ts": np.arange(4)})
     LogWriter(tmp_path / "log", "s", "w").append(1, {"ts": np.arange(4, 8)})
     source = opened(stream(VALUES, on_disorder=policy, payload=[]), base_dir=tmp_path, unit="ms")

@@ -1,4 +1,4 @@
-"""Order, disorder, splitting, `until`: against a row-by-row reference, and at every boundary of the model."""
+"""Order, disorder, splitting, `until`: against a row-by-row reference, and at every limit of the model."""
 
 import pytest
 from hypothesis import assume, given
@@ -116,7 +116,7 @@ def check_laws(found):
 
 
 def frontiers(items, unit="ms", **sections):
-    """Return the frontier behind each item."""
+    """Return the frontier after each item."""
     return [
         reading.frontier
         for reading in readings(opened(stream(**sections), items, unit=unit, rank=RANK, batch_rows=1))

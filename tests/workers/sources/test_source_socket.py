@@ -83,7 +83,7 @@ def row(ts, page="home", n=0):
 
 
 def read_rows(source, count):
-    """Read until so many rows have come."""
+    """Read until `count` rows have arrived."""
     found, deadline = [], time.monotonic() + PATIENCE
     while len(found) < count:
         assert time.monotonic() < deadline, found
@@ -241,7 +241,7 @@ def test_line_that_is_too_long_is_refused_and_its_connection_closed(tmp_path, mo
 
 
 def test_idle_connections_keep_nobody_out(tmp_path):
-    """As many as a port takes, of the same address: a newcomer is let in, and those that send are not closed for it."""
+    """As many connections as a port accepts, from one address: a new one is accepted, and no sending one is closed for it."""
     with listening(tmp_path, socket={"per_peer": 1000}) as source, contextlib.ExitStack() as stack:
         busy = stack.enter_context(Client(tmp_path))
         idle = [stack.enter_context(Client(tmp_path)) for _ in range(line_server.MOST_CONNECTIONS - 1)]
@@ -273,7 +273,7 @@ def test_quiet_connections_are_closed_and_those_that_speak_are_not(tmp_path):
 
 
 def quiet_answer(client):
-    """Return what a client is told without asking, within a moment; None if that is nothing."""
+    """Return a message that a client gets without asking, within a moment; None if there is none."""
     client.socket.settimeout(0.05)
     try:
         return json.loads(client.socket.recv(1000))
@@ -343,7 +343,7 @@ def test_end_needs_a_token_on_a_port_that_others_reach(tmp_path):
 
 @pytest.mark.parametrize("is_reset", [False, True])
 def test_client_that_dies_in_the_middle_of_a_line_loses_that_line(tmp_path, is_reset):
-    """Whether it closes its connection or its machine resets it."""
+    """Whether the client closes its connection or its machine resets it."""
     with listening(tmp_path) as source:
         with Client(tmp_path) as client:
             client.send(*(row(ts) for ts in range(2000)), b'{"ts": 2000, "page": "ho')
@@ -358,7 +358,7 @@ def test_client_that_dies_in_the_middle_of_a_line_loses_that_line(tmp_path, is_r
 
 
 def is_cut_off(client):
-    """Return whether the port lets go of a client that sends nonsense and takes no answer."""
+    """Return whether the port disconnects a client that sends nonsense and reads no answer."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""Ticks: which of them come, where a run with ticks goes on, and that they never change what blocks hold."""
+"""Ticks: which ticks are sent, where a run with ticks resumes, and that ticks never change the content of blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def key(ts: int) -> OrderKey:
 
 
 def read(ticks: Ticks, low: OrderKey, latest: int = 0) -> list[int]:
-    """Follow, and return the times of all ticks that are due."""
+    """Read, and return the times of all ticks that are due."""
     ticks.follow(low, latest)
     found: list[int] = []
     while ticks.wait == 0:

@@ -1,4 +1,4 @@
-"""Time columns: every type, every unit, every way to be wrong."""
+"""Time columns: every type, every unit, every error."""
 
 import datetime as dt
 import itertools

@@ -1,4 +1,4 @@
-"""`on_error: skip`: a row that cannot be read becomes an event that stands for it, whatever reads it; all others come as ever."""
+"""`on_error: skip`: an unreadable row becomes a placeholder event in every reader; other rows are not affected."""
 
 import json
 
@@ -38,7 +38,7 @@ def written(folder, form, rows):
 
 
 def split(found):
-    """Return (seq, payload) of the rows that were read, and the others."""
+    """Return (seq, payload) of the rows that were read, and the unreadable rows."""
     good = [(seq, payload) for _, _, _, seq, payload in found if not isinstance(payload, UnreadableRow)]
     return good, [
         (ts, seq, payload) for _, _, ts, seq, payload in found if isinstance(payload, UnreadableRow)

@@ -14,7 +14,7 @@ FILE = Path("/d/file")
 
 
 def names(disk):
-    """Return the names of a directory without what a crash may leave of unfinished files."""
+    """Return the names of a directory without leftovers of unfinished files."""
     return [name for name in disk.names(FILE.parent) if not name.endswith(".tmp")]
 
 

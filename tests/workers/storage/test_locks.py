@@ -1,4 +1,4 @@
-"""Locks on files: one process has a lock, others see the holder, and a look keeps no process from taking it."""
+"""Locks on files: one process has a lock, others see the holder, and looking at a lock does not block it."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
     with path.open("rb") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
         assert holder_of(path) is None
-        threading.Timer(2 * GLANCE, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()  # it was held up
+        threading.Timer(2 * GLANCE, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()  # it was delayed
         lock = FileLock(path)
     assert holder_of(path) == f"process {os.getpid()} on {socket.gethostname()}"
     lock.release()

@@ -1,4 +1,4 @@
-"""Files of records that are cut: the rest reads as before, at any moment of a crash, for readers and writers that were there."""
+"""Files of records that are cut: the rest reads as before, after a crash at any moment, also for open readers and writers."""
 
 import os
 from contextlib import closing
@@ -19,7 +19,7 @@ def quick_disk(monkeypatch):
 
 
 class KilledError(Exception):
-    """The process ends here."""
+    """The end of the process."""
 
 
 def pairs(count, seed=1):
@@ -38,7 +38,7 @@ def written(path, records):
 
 
 def folded(records, below):
-    """Return records with one pair for those below: by the definition."""
+    """Return records with one pair for the records below a key, by the definition."""
     gone = [pair for pair in records if pair[0] < below]
     stands = [(gone[-1][0], max(second for _, second in gone))] if gone else []
     return [*stands, *records[len(gone) :]]
@@ -82,7 +82,7 @@ def test_the_writer_cuts_when_it_next_appends_and_readers_follow(tmp_path):
         reader = RecordReader(path, NAME)
         assert reader.poll() == records
         cut(path, NAME, below=8, least=1)
-        assert read(path)[0] == records  # it is the writer's
+        assert read(path)[0] == records  # it belongs to the writer
         writer.append(10, 10)
         assert (reader.poll(), read(path)[0]) == ([(10, 10)], folded([*records, (10, 10)], 8))
         writer.append(11, 11)
@@ -107,7 +107,7 @@ def test_a_crash_between_any_two_steps_leaves_the_old_file_or_the_new_one(tmp_pa
         patch.setattr(places.get(step, record_file), step, killed)
         with pytest.raises(KilledError):
             writer.append(10, 10)
-    os.close(writer._descriptor)  # as the end of a process does
+    os.close(writer._descriptor)  # like the end of a process
     assert read(path)[0] in (records, folded(records, 8))
     written(path, [(10, 10)])
     assert read(path)[0] in ([*records, (10, 10)], folded([*records, (10, 10)], 8))
@@ -115,7 +115,7 @@ def test_a_crash_between_any_two_steps_leaves_the_old_file_or_the_new_one(tmp_pa
 
 
 def test_a_writer_that_waited_writes_to_the_file_that_has_the_name(tmp_path, monkeypatch):
-    """The one before it has cut the file just as it got the lock of the old one."""
+    """The previous writer has cut the file just as this one got the lock of the old file."""
     path = written(tmp_path / "beats.dgs", [(row, row) for row in range(10)])
     take = record_file.take
 

@@ -1,4 +1,4 @@
-"""Sealed files: they read back as they were written, and no other file is taken for one."""
+"""Sealed files: they read back unchanged, and other files are refused."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ WHOLE = pack(STATE, NAME, {"epoch": 7, "keys": [1, 2, 3]}, PAYLOAD)
 
 
 def sealed(body):
-    """Return bytes with a right digest behind them: what an attacker or another version could write."""
+    """Return bytes with a correct digest, such as an attacker or another version could write."""
     return body + hashlib.blake2b(body, digest_size=32).digest() + b"1SGD"
 
 

@@ -1,4 +1,4 @@
-"""Frames as bytes: they read back as they were sent, and no other bytes are taken for a frame."""
+"""Frames as bytes: they read back unchanged, and other bytes are refused."""
 
 from __future__ import annotations
 

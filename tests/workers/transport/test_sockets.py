@@ -1,4 +1,4 @@
-"""A run on this machine listens on this machine only, Ray's processes included."""
+"""A run on this machine listens only on this machine, with Ray's processes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ pytestmark = [
 
 
 PATIENCE = 60.0
-"""Seconds that a host waits to be looked at."""
+"""The longest wait of a host for the test, in seconds."""
 
 
 class Shows(EventWindow):
-    """Event windows whose hosts wait until somebody has looked at their processes: `folder` has a file for each of them."""
+    """Event windows whose hosts wait until the test has looked at their processes. `folder` has a file for each of them."""
 
     update_batch = dgs.Program.update_batch
 
@@ -66,7 +66,7 @@ def look(seen):
 
 
 def look_at_hosts(folder, seen):
-    """Look, and let the hosts that had shown themselves before go on. Return which they were."""
+    """Look, and let the hosts go on whose files were there before. Return these hosts."""
     shown = list(folder.iterdir())
     look(seen)
     for process in shown:
@@ -87,7 +87,7 @@ class Dies(Shows):
 
 
 def watched(transport, tmp_path, make=Shows):
-    """Run, and return what `look` saw meanwhile, and the hosts that were looked at."""
+    """Run, and return the findings of `look`, and the hosts."""
     seen, hosts, ended = defaultdict(dict), set(), threading.Event()
     folder = tmp_path / transport
     folder.mkdir()
@@ -110,7 +110,7 @@ def watched(transport, tmp_path, make=Shows):
 
 
 def of_hosts(seen, hosts):
-    """Return on how many ports each of the hosts of a run listens."""
+    """Return the number of ports on which each host of a run listens."""
     ports = {pid: set() for pid in hosts}
     for (pid, _), found in seen.items():
         if pid in hosts:

@@ -1,4 +1,4 @@
-"""Transports: frames come in order without loss, strangers are kept out, and the bytes in flight are bounded."""
+"""Transports: frames arrive in order without loss, strangers are kept out, and the bytes in flight are bounded."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_in_flight_counts_what_the_other_has_not_taken(connected):
         one.send(0, frame(1, n, b"x" * 400))
     assert one.in_flight(0) == 3 * size
     assert len(received(zero, 3)) == 3
-    assert settled(one, 0, 250) <= 250  # zero had no frame for one: it acknowledged all the same
+    assert settled(one, 0, 250) <= 250  # host 0 had no frame for host 1, but acknowledged
 
 
 def test_in_flight_is_acknowledged_by_frames_that_go_back(connected):
@@ -226,7 +226,7 @@ def test_strangers_frames_do_not_arrive(knows):
         )
         stranger.send(forged())
         assert zero.receive(0.3) == []
-        known.send(forged())  # the same bytes arrive from one who has the key of the run
+        known.send(forged())  # the same bytes arrive from a sender with the key of the run
         assert received(zero, 1) == [frame(1, 1, "forged")]
         stranger.close()
         known.close()
@@ -305,7 +305,7 @@ EVENTS, ROWS = 2000, 20
 
 
 def job(tmp_path: Path, buffer_bytes: str) -> Job:
-    """A stream that host 0 reads, as it is said to be mostly of value 0, and whose events all go to host 1."""
+    """A stream that host 0 reads, since it is declared to be mostly of value 0, but whose events all go to host 1."""
     leaves = [PlanNode(f"leaf{i}", ImplTagSet.of(v=TagSet.of(VALUE(i)))) for i in range(2)]
     streams = [
         StreamConfig(id="b", tags={"kind": "barrier"}, source={"memory": "b"}),

@@ -1,4 +1,4 @@
-"""Sockets of one machine: who may enter, which files stay behind, frames in memory, and frames that wait for room."""
+"""Sockets of one machine: access, files that remain, frames in memory, and frames that wait for room."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connect(ends):
 
 
 def client(end, hello):
-    """Return a socket that has connected and said that."""
+    """Return a connected socket that has sent `hello`."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     made.connect(end.address)
     made.send(hello)

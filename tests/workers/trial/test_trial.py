@@ -1,4 +1,4 @@
-"""The trial of a program: what its functions cost, on the first events of its streams."""
+"""The trial of a program: the costs of its functions on the first events of its streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dgs.workers.trial.trial import sentence_of, trial
 
 
 class Summing(Program):
-    """It takes over 100 ns per event of kind `n` in `update_batch`, and nothing per call or for other kinds."""
+    """Takes over 100 ns per event of kind `n` in `update_batch`, and nothing per call or for other kinds."""
 
     kinds = ("n", "free")
 
@@ -75,7 +75,7 @@ def test_a_program_that_waits_has_the_costs_of_its_waiting():
 
 def test_time_of_other_processes_does_not_count(monkeypatch):
     watch = Stopwatch()
-    monkeypatch.setattr(time, "perf_counter", lambda: 1e9)  # for so long this process had no core
+    monkeypatch.setattr(time, "perf_counter", lambda: 1e9)  # the time in which this process had no core
     assert watch.seconds() < 60
 
 
@@ -119,9 +119,8 @@ class Plain(Program):
 def test_an_update_that_is_compiled_is_tried_so():
     pytest.importorskip("llvmlite")
     batch = numbers(2000)
-    costs = trial(
-        Plain(), [replace(batch, payload=batch.ts)]
-    ).costs  # a list would be made an array in each call
+    # a list would be converted to an array in each call
+    costs = trial(Plain(), [replace(batch, payload=batch.ts)]).costs
     assert costs.compiled("n") < 0.2 * costs.event("n")
     assert 0 < costs.compiled_call < 0.1
 
@@ -150,7 +149,7 @@ def test_an_update_of_rows_of_many_columns_costs_the_making_of_its_events():
 
 
 class Telling(Program):
-    """It gives out a record for each event of kind `n`, and nothing for others."""
+    """Emits a record for each event of kind `n`, and nothing for others."""
 
     def init(self):
         return 0

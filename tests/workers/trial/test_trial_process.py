@@ -1,4 +1,4 @@
-"""A trial in another process: whatever a program does there, the planner gets costs, and a reason if they are typical."""
+"""A trial in another process: whatever a program does in it, the planner gets costs, and a reason if they are typical costs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dgs.workers.trial.trial_process import question_of, tried
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """Let a busy machine take its time."""
+    """Allow more time on a busy machine."""
     monkeypatch.setattr(trial_process, "LONGEST", 60.0)
 
 

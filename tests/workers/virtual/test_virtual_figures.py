@@ -1,4 +1,4 @@
-"""Plans in virtual time: what a run costs there, and that the model ranks plans as it does."""
+"""Plans in virtual time: the costs of a run, and that the model ranks plans in the same order."""
 
 import random
 from dataclasses import replace
@@ -18,7 +18,7 @@ from dgs.workers.virtual.virtual_figures import in_virtual_time
 from tests.planner.instances import random_instance
 
 CLEAR = 1.5
-"""Plans that differ by more in virtual time must be ranked alike by the model."""
+"""The model must rank plans that differ by more in virtual time in the same order."""
 
 VALUE, BARRIER = kind("value", key=int), kind("barrier", key=int)
 
