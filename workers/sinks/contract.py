@@ -106,7 +106,7 @@ class CallableSink(Delivered):
     >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5], seq=[0], index=[0], values=["hello"])
     >>> sink = CallableSink(lambda outputs, end: print(outputs.to_list(), end=end), {"end": "!"}, ref="notes.py:say")
     >>> sink.write(batch, epoch=1), sink.stage(1)
-    ['hello']!(None, Staged(files=(), unaccepted=()))
+    ['hello']!(None, Staged(files=(), unaccepted=(), holds={}))
     """
 
     def __init__(
