@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dgs.model.declarations import check_kinds
 from dgs.model.dependence import SAME_KEY, Dependence, Rule
 from dgs.model.program import OwnOutput, Program
 from dgs.model.tag_sets import TagSet
@@ -48,6 +49,7 @@ class KeyedState(Program[dict[Any, Entry], OwnOutput]):
     def __init_subclass__(cls, **options: Any) -> None:
         """Derive the dependence."""
         super().__init_subclass__(**options)
+        check_kinds(cls, "changes", "reads")
         if "depends" not in vars(cls) and vars(cls).keys() & {"changes", "reads"}:
             pairs = [(a, b) for i, a in enumerate(cls.changes) for b in (*cls.changes[i:], *cls.reads)]
             cls.depends = Dependence(*(Rule(a, b, SAME_KEY) for a, b in pairs))

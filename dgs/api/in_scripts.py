@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dgs.errors import DgsError, InternalError, SystemRefusalError, UsageError, UserCodeError
+from dgs.errors.calls import what_it_takes
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Launch
@@ -47,7 +48,7 @@ def folded(function: Function) -> Function:
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
         try:
-            for name, value in signature.bind(*positional, **named).arguments.items():
+            for name, value in _bound(function, signature, positional, named).items():
                 _check(name, value, signature.parameters[name])
             return _called(function, *positional, **named)
         except InternalError:
@@ -58,6 +59,18 @@ def folded(function: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def _bound(
+    function: Callable[..., Any], signature: inspect.Signature, positional: Any, named: Any
+) -> dict[str, Any]:
+    """Return the arguments of a call by name. Raises UsageError if the function does not take them."""
+    try:
+        return signature.bind(*positional, **named).arguments
+    except TypeError as error:
+        raise UsageError(
+            message=f"{function.__name__}(): {error}: it takes {what_it_takes(function)}"
+        ) from None
 
 
 def _called(function: Callable[..., Any], *positional: Any, **named: Any) -> Any:

@@ -12,7 +12,7 @@
     └── InternalError            exit 70  a bug in dgs
 
 `families` has these classes; the errors themselves are in `given`, `resources`, `at_run_time` and `recovery`. `nearest`: suggestions.
-`as_data`: as JSON. `hidden_values`: secrets. `shortened`: long texts.
+`as_data`: as JSON. `hidden_values`: secrets. `shortened`: long texts. `calls`: wrong arguments.
 
 Errors carry their data as attributes and build their sentence from them, so that programs get the same facts as people.
 

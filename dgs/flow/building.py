@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Literal, ParamSpec
 
+from dgs.errors.calls import is_of_call, problem_of, what_it_takes
 from dgs.flow import steps
 from dgs.flow.clock import Clock
 from dgs.flow.flow_graph import End, Graph, Node
-from dgs.flow.mistakes import FlowError, Mistake, Place, user_place
+from dgs.flow.mistakes import FlowError, Mistake, Place, checks_call, user_place
 from dgs.flow.panes import CountWindow, TimeWindow
 
 Given = ParamSpec("Given")
@@ -67,28 +68,14 @@ def _step(method: Callable[Given, Edge]) -> Callable[Given, Edge]:
         try:
             return method(*given, **named)
         except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            if not is_of_call(error):
                 raise
-            return _called_wrongly(given[0], method, error)
+            edge: Any = given[0]
+            problem, fix = "is called with other arguments than it takes", "Correct the call"
+            step = steps.Wrong(method.__name__, problem, what_it_takes(method), problem_of(error), fix)
+            return edge.builder.add(step, edge)  # type: ignore[no-any-return]
 
     return call
-
-
-def _called_wrongly(edge: Any, method: Callable[..., Any], error: TypeError) -> Edge:
-    """Add the mistake of a call that a method does not take."""
-    import inspect
-
-    name = method.__name__
-    shown, is_named = [], False
-    for one in list(inspect.signature(method).parameters.values())[1:]:
-        if one.kind is one.KEYWORD_ONLY and not is_named:
-            shown.append("*")
-            is_named = True
-        shown.append(one.name + "=" * is_named if one.kind is not one.VAR_POSITIONAL else f"*{one.name}")
-    problem = "is called with other arguments than it takes"
-    found = str(error).partition("() ")[2]
-    fix = "Correct the call"
-    return edge.builder.add(steps.Wrong(name, problem, f"{name}({', '.join(shown)})", found, fix), edge)  # type: ignore[no-any-return]
 
 
 class Edge:
@@ -232,6 +219,7 @@ class Edge:
         return self.builder.add(steps.Into(program, tag, payload), self)
 
 
+@checks_call
 def merge(*edges: Edge) -> Edge:
     """Merge the items of several edges. Raises FlowError if none is an edge."""
     if one := next((edge for edge in edges if isinstance(edge, Edge)), None):

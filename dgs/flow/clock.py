@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from dgs.flow.mistakes import checks_call
+
 Duration = int | str
 """A number in the unit of the timestamps, or a text such as "500ms", "10s", "5m", "1h", "2d" where timestamps are milliseconds."""
 
@@ -100,11 +102,13 @@ class On:
 Clock = Every | On
 
 
+@checks_call
 def every(period: Duration, origin: int = 0, start: int | None = None) -> Every:
     """Return a clock of blocks of equal length; `start` asks for exact ticks from that timestamp on."""
     return Every(period, origin, start)
 
 
+@checks_call
 def on(stream: str) -> On:
     """Return a clock whose markers are the events of a stream, named as the parameter of the flow."""
     return On(stream)

@@ -31,7 +31,7 @@ from dgs.flow.clock import Clock
 from dgs.flow.edge_types import gives_instead, takes
 from dgs.flow.flow_checks import Checked, checked
 from dgs.flow.flow_graph import End, Graph
-from dgs.flow.mistakes import FlowError, Mistake, Place, user_place
+from dgs.flow.mistakes import FlowError, Mistake, Place, checks_call, checks_calls, user_place
 from dgs.flow.steps import Source
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ PAIR = 2
 """The number of parts of an element: its ts and its value."""
 
 
+@checks_calls
 class Flow:
     """A pipeline: its streams by name with the types of their values, and the function that builds it.
 
@@ -172,7 +173,7 @@ class Flow:
             fix = "Give {" + ", ".join(f"{name!r}: [(ts, value), ...]" for name in self.streams) + "}"
             raise self._wrong("F12", "gets no streams by name", repr(inputs), fix)
         if missing := [name for name in self.streams if name not in inputs]:
-            found = f"streams {', '.join(inputs)}" if inputs else "no streams"
+            found = f"streams {', '.join(map(str, inputs))}" if inputs else "no streams"
             fix = f"Give streams={{{missing[0]!r}: [(ts, value), ...]}}"
             raise self._wrong("F12", f"{self.inlet} {missing[0]!r} has no stream", found, fix)
         if unknown := [name for name in inputs if name not in self.streams]:
@@ -307,7 +308,8 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{text:<{n}}" for text, n in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def flow(*wrong: object, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
+@checks_call
+def flow(*_: object, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
     """Make a flow of a function whose positional parameters are streams; their annotations are the types of the values.
 
     Keyword-only parameters are arguments, which `bind` or plan.yaml gives. `end="drop"` leaves out the unfinished last block.
@@ -332,8 +334,8 @@ def flow(*wrong: object, clock: Clock | None = None, end: End = "close") -> Call
             raise FlowError.of(name, [mistake])
         return Flow(name, streams, function, clock=clock, end=end)
 
-    if wrong:
-        raise _no_function(wrong[0])
+    if _:
+        raise _no_function(_[0])
     return made
 
 

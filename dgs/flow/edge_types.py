@@ -36,7 +36,7 @@ from typing import (
     is_typeddict,
 )
 
-from dgs.flow.mistakes import FlowError, Mistake, user_place
+from dgs.flow.mistakes import FlowError, Mistake, checks_call, user_place
 
 Order = Literal["U", "O"]
 
@@ -312,7 +312,10 @@ def takes(*names: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made
     def decorate(function: Callable[Given, Made]) -> Callable[Given, Made]:
         @wraps(function)
         def call(*given: Given.args, **named: Given.kwargs) -> Made:
-            bound = inspect.signature(function).bind(*given, **named).arguments
+            try:
+                bound = inspect.signature(function).bind(*given, **named).arguments
+            except TypeError:
+                return checks_call(function)(*given, **named)  # it raises
             for name, kind in _kinds(function, names).items():
                 if name in bound and not fits(bound[name], kind):
                     raise _refused(function, name, kind, bound[name])

@@ -14,10 +14,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FunctionType
+from typing import TypeVar
 
 from dgs.errors import InvalidError
+from dgs.errors.calls import refusing
 
-_HERE = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "pico"))
+_HERE = tuple(str(Path(__file__).parents[1] / room) for room in ("flow", "pico", "errors"))
+
+Class = TypeVar("Class", bound=type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +85,22 @@ def user_place() -> Place:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def refused_call(name: str, takes: str, problem: str) -> FlowError:
+    """Return the error of a call with arguments that a function does not take."""
+    said, where = "is called with other arguments than it takes", f"{name}()"
+    fix = "Correct the call"
+    return FlowError.of(name, [Mistake("F01", where, said, str(user_place()), takes, problem, fix)])
+
+
+checks_call = refusing(refused_call)
+"""Let a function raise FlowError, F01, for arguments that are missing, superfluous or of no name that it knows."""
+
+
+def checks_calls(cls: Class) -> Class:
+    """Let the public methods of a class do so, and what makes its objects."""
+    for name, method in list(vars(cls).items()):
+        if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(cls, name, checks_call(method))
+    return cls

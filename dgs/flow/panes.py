@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dgs.flow.clock import Duration, ticks_of
+from dgs.flow.mistakes import checks_call
 
 Partial = Literal["emit", "drop"]
 
@@ -51,16 +52,19 @@ class CountWindow:
 Window = TimeWindow | CountWindow
 
 
+@checks_call
 def tumbling(size: Duration) -> TimeWindow:
     """Return windows side by side: each element is in one."""
     return TimeWindow(size, size)
 
 
+@checks_call
 def sliding(size: Duration, slide: Duration | None = None, *, allow_gaps: bool = False) -> TimeWindow:
     """Return windows of the last `size` of time, at every multiple of `slide`, by default at the end of every block."""
     return TimeWindow(size, slide, allow_gaps)
 
 
+@checks_call
 def count(
     size: int, slide: int | None = None, *, partial: Partial = "drop", allow_gaps: bool = False
 ) -> CountWindow:

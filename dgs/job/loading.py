@@ -70,7 +70,8 @@ def load_flow(config: ProgramConfig, base_dir: Path) -> Flow:
 def _named(config: ProgramConfig, found: Any) -> Any:
     """Return the object that a plan file names, or makes with the arguments by a class or a function. A pipeline becomes a flow."""
     from dgs.flow.definition import Flow
-    from dgs.pico.pipelines import UNNAMED, Pipeline
+    from dgs.pico.operators import UNNAMED
+    from dgs.pico.pipelines import Pipeline
 
     if isinstance(found, Flow):
         return found.bind(**config.args)

@@ -134,16 +134,30 @@ def idle_call(name: str, method: object) -> str:
 def _wrong_names(program: Program) -> Iterator[str]:
     """Yield the problems of `kinds`, `accumulates` and `stamps`."""
     for name in ("kinds", "accumulates", "stamps"):
-        given = getattr(program, name)
-        if isinstance(given, str):
-            yield f"`{name}` is one kind, and must be a tuple: write `{name} = ({given!s},)`, with a comma"
-        elif not isinstance(given, (tuple, list)):
-            yield f"`{name}` must be a tuple of kinds, not {type(given).__name__}"
-        else:
-            allowed = Kind if name == "kinds" else str
-            for one in given:
-                if not isinstance(one, allowed):
-                    yield f'`{name}` holds {one!r}, which is no kind: write `dgs.kind("{one}")`'
+        yield from wrong_kinds(name, getattr(program, name), Kind if name == "kinds" else str)
+
+
+def check_kinds(cls: type[Program], *names: str) -> None:
+    """Check that these attributes of a class are tuples of kinds. Raises ProgramError."""
+    for name in names:
+        for problem in wrong_kinds(name, getattr(cls, name)):
+            raise ProgramError(program=cls.__name__, problem=problem)
+
+
+def wrong_kinds(name: str, given: object, allowed: type = str) -> Iterator[str]:
+    """Yield the problems of what is to be a tuple of kinds.
+
+    >>> list(wrong_kinds("closes", "end"))
+    ['`closes` is one kind, and must be a tuple: write `closes = (end,)`, with a comma']
+    """
+    if isinstance(given, str):
+        yield f"`{name}` is one kind, and must be a tuple: write `{name} = ({given!s},)`, with a comma"
+    elif not isinstance(given, (tuple, list)):
+        yield f"`{name}` must be a tuple of kinds, not {type(given).__name__}"
+    else:
+        for one in given:
+            if not isinstance(one, allowed):
+                yield f'`{name}` holds {one!r}, which is no kind: write `dgs.kind("{one}")`'
 
 
 def _wrong_parts(program: Program) -> Iterator[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dgs.errors import ProgramError
+from dgs.errors.calls import refusing
 from dgs.model import columns
 from dgs.model.columns import Column
 
@@ -39,6 +42,43 @@ class Monoid(Protocol):
 
     def result(self, state: Any) -> Any:
         """Return the result of a state: a sum, a mean, ...; None if no values have no result."""
+
+
+@refusing
+def refuses(name: str, takes: str, problem: str) -> ProgramError:
+    """Let what makes a monoid raise ProgramError for arguments that it does not take."""
+    return ProgramError(program=name, problem=f"it takes {takes}: {problem}")
+
+
+class Simple:
+    """A monoid without settings."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        if given or named:
+            name = type(self).__name__
+            problem = f"takes no arguments: of a field of records write FieldOf({name}(), 'field')"
+            raise ProgramError(program=name, problem=problem)
+
+
+METHODS = ("identity", "lift", "join", "result")
+"""What every monoid has; ready-made ones have `fold` and `windows`, too."""
+
+
+def check_parts(owner: str, *monoids: Any, methods: Sequence[str] = METHODS) -> None:
+    """Check that these are monoids. Raises ProgramError."""
+    for one in monoids:
+        if isinstance(one, type) or not all(callable(getattr(one, name, None)) for name in methods):
+            found = f"the class {one.__name__}" if isinstance(one, type) else repr(one)
+            fix = f"give {one.__name__}()" if isinstance(one, type) else "give one of dgs.monoids, as SUM"
+            raise ProgramError(program=owner, problem=f"is made of monoids, and {found} is none: {fix}")
+
+
+def check_names(owner: str, *names: Any) -> None:
+    """Check that these are names of fields, or places in a tuple. Raises ProgramError."""
+    for one in names:
+        if not isinstance(one, (str, int)) or isinstance(one, bool):
+            problem = f"takes names of fields, and {one!r} is none: give a text, or the place in a tuple"
+            raise ProgramError(program=owner, problem=problem)
 
 
 def bounds(count: int, cuts: Cuts) -> tuple[Cuts, Cuts]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, windows_by_fold
+from dgs.monoids.contract import Cuts, Simple, windows_by_fold
 from dgs.monoids.sums import COUNT, SUM
 
 Exact = tuple[int, int, float]
@@ -31,7 +31,7 @@ MANTISSA, HALF = 53, 26
 """The bits of a float's mantissa, and those of its lower half: sums of halves fit into 64 bits."""
 
 
-class SumExact:
+class SumExact(Simple):
     """The sum of numbers, as the nearest float; 0.0 without numbers. NaN is absorbing; a sum beyond all floats is infinite."""
 
     def identity(self) -> Exact:
@@ -73,7 +73,7 @@ class SumExact:
         return _rounded(state, 1)
 
 
-class MeanExact:
+class MeanExact(Simple):
     """The mean of numbers, as the float nearest to the exact mean; None without numbers."""
 
     def identity(self) -> tuple[Exact, int]:

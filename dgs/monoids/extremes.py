@@ -17,10 +17,10 @@ import numpy as np
 
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, bounds
+from dgs.monoids.contract import Cuts, Simple, bounds
 
 
-class _Extreme:
+class _Extreme(Simple):
     """The common part of Min and Max."""
 
     _ufunc: np.ufunc

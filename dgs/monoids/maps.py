@@ -15,7 +15,7 @@ import numpy as np
 
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, Monoid, field_of
+from dgs.monoids.contract import Cuts, Monoid, check_names, check_parts, field_of, refuses
 
 States = dict[Any, Any]
 
@@ -26,7 +26,10 @@ class MapOf:
     Values are records with a field `key` and a field `value`; keys must be hashable, and not NaN.
     """
 
+    @refuses
     def __init__(self, monoid: Monoid, *, key: str = "key", value: str | None = "value") -> None:
+        check_parts(type(self).__name__, monoid)
+        check_names(type(self).__name__, key, *([] if value is None else [value]))
         self.monoid = monoid
         self.key = key
         self.value = value

@@ -21,17 +21,19 @@ from dgs import codec
 from dgs.errors import ProgramError
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, field_of, windows_by_fold
+from dgs.monoids.contract import Cuts, check_names, field_of, refuses, windows_by_fold
 
 
 class Top:
     """The greatest `count` values, greatest first; records by their field `by`."""
 
+    @refuses
     def __init__(self, count: int, *, by: str | None = None) -> None:
-        if count < 1:
+        check_names(type(self).__name__, *([] if by is None else [by]))
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ProgramError(
                 program=type(self).__name__,
-                problem=f"cannot keep the greatest {count} values: give a count of at least 1",
+                problem=f"cannot keep the greatest {count!r} values: give a whole number of at least 1",
             )
         self.count = count
         self.by = by
@@ -72,7 +74,9 @@ class Latest:
     Of records with the same time the result is the one with the greatest codec bytes: a join cannot know the order of arrival.
     """
 
+    @refuses
     def __init__(self, *, by: str = "ts") -> None:
+        check_names(type(self).__name__, by)
         self.by = by
         self._top = Top(1, by=by)
 

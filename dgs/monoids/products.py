@@ -12,7 +12,7 @@ from typing import Any
 
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, Monoid, field_of
+from dgs.monoids.contract import Cuts, Monoid, check_names, check_parts, field_of, refuses
 
 States = tuple[Any, ...]
 
@@ -20,7 +20,10 @@ States = tuple[Any, ...]
 class FieldOf:
     """A monoid over a field of records; several names lead to a field of a field."""
 
+    @refuses
     def __init__(self, monoid: Monoid, *names: str) -> None:
+        check_parts(type(self).__name__, monoid)
+        check_names(type(self).__name__, *names)
         self.monoid = monoid
         self.names = names
         self.identity, self.join, self.result = monoid.identity, monoid.join, monoid.result
@@ -45,7 +48,9 @@ class FieldOf:
 class AllOf:
     """Several monoids over the same values, each with a name: the state is a tuple, the result a record."""
 
+    @refuses
     def __init__(self, **monoids: Monoid) -> None:
+        check_parts(type(self).__name__, *monoids.values())
         self.monoids = monoids
         self._parts = tuple(monoids.values())
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, windows_by_fold
+from dgs.monoids.contract import Cuts, Simple, windows_by_fold
 
 
-class Distinct:
+class Distinct(Simple):
     """The set of the values, which must be hashable (lists count as tuples) and not NaN."""
 
     def identity(self) -> set[Any]:

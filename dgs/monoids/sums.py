@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from dgs.model import columns
 from dgs.model.columns import Column
-from dgs.monoids.contract import Cuts, bounds
+from dgs.monoids.contract import Cuts, Simple, bounds
 
 INT64_BITS = 63
 
 
-class Sum:
+class Sum(Simple):
     """The sum of numbers; 0 without numbers."""
 
     def identity(self) -> int:
@@ -80,7 +80,7 @@ def _fits(values: npt.NDArray[Any], count: int) -> bool:
     return bool(bits * count < 2**INT64_BITS)
 
 
-class Count:
+class Count(Simple):
     """The number of values. For events without payload, count another column, such as `batch.ts`."""
 
     def identity(self) -> int:
@@ -106,7 +106,7 @@ class Count:
 Totals = tuple[Any, int]
 
 
-class Mean:
+class Mean(Simple):
     """The mean of numbers: their sum and their count."""
 
     def identity(self) -> Totals:

@@ -25,12 +25,13 @@ import numpy.typing as npt
 from dgs.errors import ProgramError
 from dgs.model import columns
 from dgs.model.columns import Column
+from dgs.model.declarations import check_kinds
 from dgs.model.dependence import ALWAYS, Dependence, Rule, When
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import ColumnEmit
 from dgs.model.program import Emit, EmitBatch, Program, State
 from dgs.model.tags import Kind
-from dgs.monoids.contract import Cuts, Monoid
+from dgs.monoids.contract import Cuts, Monoid, check_parts, refuses
 from dgs.vectorised import by_tag
 
 
@@ -52,6 +53,7 @@ class Windows(Program):
         """Derive the dependence: closing kinds depend on each other and on all accumulating kinds."""
         super().__init_subclass__(**options)
         cls._of_payloads = cls.value is Windows.value and not cls.of_events
+        check_kinds(cls, "closes", "accumulates")
         both = sorted({*map(str, cls.closes)} & {*map(str, cls.accumulates)})
         if both:
             raise ProgramError(program=cls.__name__, problem=f"{both[0]!r} cannot both accumulate and close")
@@ -59,10 +61,12 @@ class Windows(Program):
             pairs = [(a, b) for i, a in enumerate(cls.closes) for b in (*cls.closes[i:], *cls.accumulates)]
             cls.depends = Dependence(*(Rule(a, b, cls._when) for a, b in pairs))
 
+    @refuses
     def __init__(self) -> None:
         for name in ("monoid", "accumulates"):
             if not getattr(self, name, None):
                 raise ProgramError(program=self.name, problem=f"{name} is missing: give `{name} = ...`")
+        check_parts(self.name, self.monoid, methods=("identity", "join"))  # what has others may be overridden
 
     def value(self, event: Event) -> Any:
         """Return the value of an event for the monoid."""

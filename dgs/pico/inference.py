@@ -81,7 +81,9 @@ class Checker:
         files: dict[str, Source] = {}
         for term in terms_of(self.root, New):
             one = term.operator
-            if isinstance(one, Source) and (other := files.setdefault(one.name, one)).path != one.path:
+            if not isinstance(one, Source) or not isinstance(one.name, str):
+                continue
+            if (other := files.setdefault(one.name, one)).path != one.path:
                 problem = f"has the name {one.name!r} of another source"
                 before, now = (repr(it.path) if it.path else "a stream of the job" for it in (other, one))
                 self._add(term, Wrong("P10", problem, before, now, "Give one of them another name"))

@@ -16,7 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from dgs.flow.edge_types import fits
+from dgs.flow.mistakes import FlowError, Mistake, checks_call, user_place
 from dgs.flow.panes import CountWindow, Partial, TimeWindow, Window
+
+UNNAMED = "pipeline"
+"""The name of a pipeline that has got none."""
 
 Function = Callable[..., Any]
 Structure = Literal["bag", "list", "stream"]
@@ -33,6 +37,23 @@ class Operator:
     def label(self) -> str:
         """Its name in reports."""
         return type(self).__name__.lower()
+
+    def __or__(self, other: Any) -> Any:
+        """Refuse another operator, since only pipelines are put together. Raises FlowError."""
+        return self._put_together("|", other)
+
+    def __add__(self, other: Any) -> Any:
+        """Refuse another operator, as `|` does."""
+        return self._put_together("+", other)
+
+    def _put_together(self, sign: str, other: Any) -> Any:
+        if hasattr(other, "term"):  # a pipeline, which takes operators
+            return NotImplemented
+        found = other.label if isinstance(other, Operator) else repr(other)
+        shown = f"{self.label} {sign} {found}"
+        mistake = Mistake("P10", self.label, "is an operator, and no pipeline yet", str(user_place()), found=shown,
+                          fix=f"Make a pipeline of each: new(...) {sign} new(...)")  # fmt: skip
+        raise FlowError.of(UNNAMED, [mistake])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +174,7 @@ def _shown(form: str, function: Any) -> str:
     return form if name == "<lambda>" else f"{form}({name})"
 
 
+@checks_call
 def from_lines(
     path: str, *, structure: Structure = "bag", window: Window | None = None, name: str | None = None
 ) -> Source:
@@ -160,6 +182,7 @@ def from_lines(
     return Source(_name_of(path, name), structure, path, _by_time(window), str, "lines")
 
 
+@checks_call
 def from_csv(
     path: str,
     *,
@@ -172,6 +195,7 @@ def from_csv(
     return Source(_name_of(path, name), structure, path, _by_time(window), gives, "csv")
 
 
+@checks_call
 def from_stream(
     name: str, *, gives: Any = Any, structure: Structure = "stream", window: Window | None = None
 ) -> Source:
@@ -179,31 +203,37 @@ def from_stream(
     return Source(name, structure, None, window, gives)
 
 
+@checks_call
 def to_jsonl(path: str) -> Sink:
     """Write each value as a line of `outputs.jsonl` in a folder."""
     return Sink(path)
 
 
+@checks_call
 def map(function: Function, *, gives: Any = None) -> Elementwise:  # noqa: A001 - the paper's name
     """Replace each value by `function(value)`."""
     return Elementwise("map", function, gives)
 
 
+@checks_call
 def flat_map(function: Function, *, gives: Any = None) -> Elementwise:
     """Replace each value by the values of `function(value)`; `gives`: the type of one of them."""
     return Elementwise("flat_map", function, gives)
 
 
+@checks_call
 def filter(function: Function) -> Elementwise:  # noqa: A001 - the usual name
     """Keep the values for which `function(value)` holds."""
     return Elementwise("filter", function)
 
 
+@checks_call
 def reduce(join: Function) -> Combine:
     """Join all values with `join(a, b)`, which is associative and commutative."""
     return Combine(join)
 
 
+@checks_call
 def fold_reduce(
     fold: Function, start: Any, join: Function, *, commutative: bool = True, gives: Any = None
 ) -> Combine:
@@ -214,6 +244,7 @@ def fold_reduce(
     return Combine(join, _given(fold), start, commutative, gives=gives)
 
 
+@checks_call
 def join_fold_reduce(fold: Function, start: Any, join: Function, *, gives: Any = None) -> Combine:
     """Fold all pairs of values of two collections into `start` with `fold(state, left, right)`. An operator of `pair`."""
     return Combine(join, _given(fold), start, gives=gives, binary=True)
@@ -222,6 +253,7 @@ def join_fold_reduce(fold: Function, start: Any, join: Function, *, gives: Any =
 AnyOperator = TypeVar("AnyOperator", bound=Operator)
 
 
+@checks_call
 def p(operator: AnyOperator, by: Function) -> AnyOperator:
     """Apply an operator to each group of values with the same key `by(value)`."""
     if isinstance(operator, Combine):
@@ -229,6 +261,7 @@ def p(operator: AnyOperator, by: Function) -> AnyOperator:
     return operator if callable(by) else Unknown(by)  # the checker reports it
 
 
+@checks_call
 def w(operator: AnyOperator, over: Window) -> AnyOperator:
     """Apply an operator to each window of an ordered collection."""
     if isinstance(operator, Combine):
@@ -238,11 +271,13 @@ def w(operator: AnyOperator, over: Window) -> AnyOperator:
     return Unknown(over)  # the checker reports it
 
 
+@checks_call
 def w_p(operator: AnyOperator, by: Function, over: Window) -> AnyOperator:
     """Apply an operator to each window of each group."""
     return p(w(operator, over), by)
 
 
+@checks_call
 def window(
     size: Any,
     slide: Any,
@@ -263,6 +298,7 @@ def window(
     return unknown  # type: ignore[no-any-return]  # the checker reports it
 
 
+@checks_call
 def tumbling(size: Any, unit: Literal["count", "time"] = "count", *, partial: Partial = "drop") -> Window:
     """Return windows side by side."""
     return window(size, size, unit, partial=partial)

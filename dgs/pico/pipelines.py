@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from dgs.errors import MissingInputError
 from dgs.flow.edge_types import shown_type, takes
-from dgs.flow.mistakes import FlowError, user_place
+from dgs.flow.mistakes import FlowError, checks_call, checks_calls, user_place
 from dgs.pico.inference import Checker
 from dgs.pico.lowering import PicoFlow
-from dgs.pico.operators import Operator, Source, Unknown
+from dgs.pico.operators import UNNAMED, Operator, Source, Unknown
 from dgs.pico.semantics import Meaning
 from dgs.pico.structures import structures
 from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, drawn, sources_of
@@ -34,12 +34,9 @@ Streams = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each `from_stream`, (ts, value), in order of ts."""
 
 
-UNNAMED = "pipeline"
-"""The name of a pipeline without a name."""
-
-
+@checks_calls
 class Pipeline:
-    """A pipeline, with a name for reports. Making one raises nothing; `check` reports all mistakes at once."""
+    """A pipeline, with a name for reports. Making one raises nothing but for calls without their arguments; `check` reports all mistakes at once."""
 
     @takes("name")
     def __init__(self, term: Term, name: str = UNNAMED) -> None:
@@ -62,6 +59,14 @@ class Pipeline:
     def __add__(self, other: Pipeline) -> Pipeline:
         """Put the outputs of two pipelines together: ordered collections by time, and at equal times by source."""
         return Pipeline(Merge(self.term, _term(other), place=user_place()))
+
+    def __ror__(self, other: Any) -> Pipeline:
+        """Take what no pipeline makes: `check` reports it unless it is an operator."""
+        return Pipeline(To(_term(other), (self.term,), place=user_place()))
+
+    def __radd__(self, other: Any) -> Pipeline:
+        """Put beside it what is no pipeline, as `|` does."""
+        return Pipeline(Merge(_term(other), self.term, place=user_place()))
 
     def named(self, name: str) -> Pipeline:
         """Return the pipeline under a name."""
@@ -138,6 +143,7 @@ class Pipeline:
         return {name: flow.elements(name, given[name]) for name in sorted(sources)}
 
 
+@checks_call
 def new(operator: Operator) -> Pipeline:
     """Return the pipeline of one operator."""
     return Pipeline(
@@ -145,22 +151,26 @@ def new(operator: Operator) -> Pipeline:
     )
 
 
+@checks_call
 def to(pipeline: Pipeline, *branches: Pipeline) -> Pipeline:
     """Pass the output of a pipeline to each of several, and put their outputs together."""
     return Pipeline(To(_term(pipeline), tuple(_term(one) for one in branches), place=user_place()))
 
 
+@checks_call
 def pair(left: Pipeline, right: Pipeline, operator: Operator) -> Pipeline:
     """Apply an operator of two collections to the outputs of two pipelines."""
     known = operator if isinstance(operator, Operator) else Unknown(operator)
     return Pipeline(Pair(_term(left), _term(right), known, place=user_place()))
 
 
+@checks_call
 def merge(left: Pipeline, right: Pipeline) -> Pipeline:
     """Put the outputs of two pipelines together: `left + right`."""
     return Pipeline(Merge(_term(left), _term(right), place=user_place()))
 
 
+@checks_call
 def iterate(pipeline: Pipeline) -> Pipeline:
     """Mark a loop, which the checker refuses: the paper has none."""
     return Pipeline(Iterate(_term(pipeline), place=user_place()))

@@ -480,4 +480,4 @@ def test_what_a_monoid_refuses_is_a_mistake_with_its_place_beside_others():
     with pytest.raises(FlowError) as caught:
         wrong.types()
     assert caught.value.codes == ["F12", "W01"]
-    assert "give a count of at least 1    test_flow_checks.py:" in str(caught.value)
+    assert "give a whole number of at least 1    test_flow_checks.py:" in str(caught.value)

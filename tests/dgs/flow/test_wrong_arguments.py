@@ -156,7 +156,7 @@ FLOWS = {
 def refuses(function, right, use, codes=("F01", "F12", "W01")):
     """Check that an unknown value for each argument is refused, and that the table has all parameters."""
     parameters = inspect.signature(function).parameters.values()
-    assert sorted(one.name for one in parameters if one.name != "wrong") == sorted(right)
+    assert sorted(one.name for one in parameters if one.name != "_") == sorted(right)
     for name in right:
         if (function.__name__, name) in ANY:
             continue
@@ -256,6 +256,71 @@ def test_operators_on_single_elements_look_at_their_key_and_window_too():
         with pytest.raises(FlowError) as caught:
             behind(made)
         assert caught.value.codes == ["P10"]
+
+
+METHODS = [NUMBERS.types, NUMBERS.check_streams, LIST.types, LIST.check, LIST.flow, LIST.run, pico.iterate]
+MAKERS = [Flow, Table, dgs.flow.merge, *PIPELINES, *FLOWS, *METHODS]
+
+
+@pytest.mark.parametrize("function", MAKERS, ids=lambda one: one.__qualname__)
+def test_calls_with_other_arguments_than_a_function_takes_are_mistakes(function):
+    parameters = inspect.signature(function).parameters.values()
+    kinds = {one.kind for one in parameters}
+    required = [one for one in parameters if one.default is one.empty and "VAR" not in one.kind.name]
+    calls = [lambda: function(of_no_name=1)]
+    calls += [function] if required else []
+    calls += [] if inspect.Parameter.VAR_POSITIONAL in kinds else [lambda: function(*range(9))]
+    for call in calls if inspect.Parameter.VAR_KEYWORD not in kinds else calls[1:]:
+        with pytest.raises(FlowError) as caught:
+            call()
+        (mistake,) = caught.value.facts["mistakes"]
+        assert mistake["code"] == "F01"
+        assert mistake["place"].startswith("test_wrong_arguments.py:")
+        assert mistake["expected"].startswith(f"{function.__name__}(")
+
+
+def test_a_mistake_inside_a_function_is_no_wrong_call():
+    def build(a):
+        raise TypeError("build() takes 1 positional argument")
+
+    with pytest.raises(FlowError) as caught:
+        flow()(build).types()
+    assert caught.value.codes == ["F12"]
+
+
+@pytest.mark.parametrize("odd", [None, 3, "in.txt", {}, Odd()])
+def test_what_is_no_pipeline_is_a_mistake_on_either_side(odd):
+    for made in (lambda: odd | LIST, lambda: odd + LIST, lambda: LIST | odd, lambda: LIST + odd):
+        with pytest.raises(FlowError) as caught:
+            made().check()
+        assert "P10" in caught.value.codes
+
+
+def test_operators_are_put_together_as_pipelines_only():
+    assert (from_stream("numbers") | new(pico.map(str))).denote({"numbers": [(1, 2)]}) == ["2"]
+    for made in (lambda: from_stream("a") | pico.map(str), lambda: from_stream("a") + Odd()):
+        with pytest.raises(FlowError, match="is an operator, and no pipeline yet"):
+            made()
+
+
+@pytest.mark.parametrize("name", [[1], {}, {1: 2}, {3}])
+def test_names_without_a_hash_are_mistakes(name):
+    with pytest.raises(FlowError) as caught:
+        new(from_stream(name)).check()
+    assert caught.value.codes == ["P10"]
+
+
+def test_streams_that_have_no_text_as_name_are_mistakes():
+    for made in (NUMBERS, LIST):
+        with pytest.raises(FlowError) as caught:
+            made.denote({1: []})
+        assert caught.value.codes == ["F12"]
+
+
+def test_functions_of_dgs_refuse_calls_with_other_arguments():
+    for call in (dgs.run, lambda: dgs.run(NUMBERS, of_no_name=1), lambda: dgs.run(1, 2, 3), dgs.resume):
+        with pytest.raises(UsageError, match=r"it takes (run|resume)\("):
+            call()
 
 
 def test_every_public_function_is_in_a_table():
