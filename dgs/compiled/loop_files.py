@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,7 @@ def _conditions() -> str:
     """Return everything else that the machine code depends on."""
     from dgs.compiled.machine import processor
 
-    source = Path(__file__).with_name("machine.py").read_text(encoding="utf-8")
+    source = files(__package__).joinpath("machine.py").read_text(encoding="utf-8")  # perhaps in an archive
     return "\n".join([source, metadata.version("llvmlite"), processor()])
 
 

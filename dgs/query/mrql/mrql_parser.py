@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -87,7 +87,7 @@ def _without_comments(text: str) -> str:
 
 @cache
 def _grammar() -> Lark:
-    text = Path(__file__).with_name("mrql.lark").read_text()
+    text = files(__package__).joinpath("mrql.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", start="statement", propagate_positions=True, maybe_placeholders=True)
 
 

@@ -69,6 +69,37 @@ def test_python_without_dgs_imports_it_from_the_archive(tmp_path):
     assert done.stdout.startswith(f"{place}/dgs/workers/event_log/")
 
 
+OF_THE_ARCHIVE = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import dgs
+from dgs.query.mrql.mrql_parser import _grammar
+
+class Sum(dgs.Program):
+    depends = dgs.Dependence(("v", "v", dgs.ALWAYS))
+    def init(self): return 0
+    def update(self, state, event, emit):
+        emit(state + event.payload)
+        return state + event.payload
+
+_grammar()
+streams = {"s": [(dgs.kind("v")(), ts, ts) for ts in range(5)]}
+print(dgs.__file__, list(dgs.run(Sum(), streams=streams, runtime={"kind": "local", "compile": "require"}).outputs))
+"""
+
+
+def test_files_of_the_package_are_read_from_the_archive(tmp_path):
+    """The loops of a compiled update have the source of their compiler in their names; MRQL has a grammar."""
+    place, script = packed(tmp_path / "sent" / "dgs.zip"), tmp_path / "script.py"
+    script.write_text(OF_THE_ARCHIVE)
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(script), str(place), *packages],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout == f"{place}/dgs/__init__.py [0, 1, 3, 6, 10]\n", done.stderr
+
+
 class Waiting:
     """A session whose jobs wait until they are cancelled."""
 
