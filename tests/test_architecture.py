@@ -498,12 +498,12 @@ def test_a_circle_is_found():
 
 
 @pytest.mark.parametrize(("rule", "path", "code"), BAD)
-def test_rule_finds_what_breaks_it(rule, path, code):
+def test_rule_finds_violations(rule, path, code):
     assert list(rule(path, ast.parse(code)))
 
 
 @pytest.mark.parametrize(("rule", "path", "code"), GOOD)
-def test_rule_lets_pass_what_is_allowed(rule, path, code):
+def test_rule_accepts_correct_code(rule, path, code):
     assert not list(rule(path, ast.parse(code)))
 
 
@@ -550,7 +550,7 @@ def test_a_local_run_of_a_program_loads_neither_other_runtimes_nor_flows():
     assert not {"ray", "pyspark", "networkx", "asyncio", "dgs.flow", "dgs.pico"} & set(loaded)
 
 
-def test_import_of_the_log_writer_loads_what_it_needs():
+def test_import_of_the_log_writer_loads_only_what_it_needs():
     """Each of the five Python processes that Spark starts for a first query pays for it."""
     loaded = python("import sys, dgs.spark_bridge.data_source.log_writer\nprint(*sys.modules)")
     assert "dgs.spark_bridge.data_source.log_writer" in loaded

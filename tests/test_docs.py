@@ -166,7 +166,7 @@ def is_there(dotted):
     return True
 
 
-def test_what_is_missing_is_found():
+def test_missing_names_are_found():
     assert not missing("`dgs.run(3)` is in `dgs/api`, with `dgs.model.outputs.OutputBatch`")
     assert missing("`dgs.nothing`, `dgs/nothing.py`, `dgs.model.outputs.nothing()`") == [
         "dgs/nothing.py",
@@ -176,14 +176,14 @@ def test_what_is_missing_is_found():
 
 
 @every_page
-def test_page_names_what_is_there(page):
+def test_page_names_existing_definitions(page):
     before = "| before | now |"  # a table of old names
     text = re.sub(rf"{re.escape(before)}.*?\n\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert not missing(text)
 
 
 @every_page
-def test_page_says_what_the_code_says(page):
+def test_page_agrees_with_the_code(page):
     text = page.read_text(encoding="utf-8")
     assert not outdated_parts(text), REFRESH
     assert not wrong_links(page, text), REFRESH
@@ -206,11 +206,11 @@ def test_a_link_into_a_definition_is_right(box, name, line):
 @pytest.mark.parametrize(
     ("name", "place"), [("Box.open", "box.py#L400"), ("Box.shut", "box.py#L5"), ("Box", "bag.py#L4")]
 )
-def test_a_link_to_what_is_not_there_is_wrong(box, name, place):
+def test_a_link_to_a_missing_definition_is_wrong(box, name, place):
     assert wrong_links(box, f"[`{name}`]({place})")
 
 
-def test_a_page_is_made_anew_from_the_code(box):
+def test_a_page_is_updated_from_the_code(box):
     old = "<!-- made from the code: listing -->\n<!-- end -->\n[`Box.open`](box.py#L1)"
     assert outdated_parts(old) == ["listing"]
     new = refreshed(box, old)

@@ -198,7 +198,7 @@ def test_no_module_imports_a_layer_under_its_old_name(installed, tmp_path):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_plan_file_runs_beside_modules_named_as_our_layers(runtime, installed, project, tmp_path):
+def test_a_plan_file_runs_beside_modules_with_the_names_of_our_layers(runtime, installed, project, tmp_path):
     command = ("dgs", "run", project / "plan.yaml", "--runtime", runtime, "--verify", "--json")
     hosts = ("--hosts", "2") if runtime == "ray" else ()
     done = installed.run(*command, *hosts, cwd=tmp_path)
@@ -211,7 +211,9 @@ def test_a_plan_file_runs_beside_modules_named_as_our_layers(runtime, installed,
 
 @pytest.mark.parametrize("script", rest_is_slow(["defines.py", "imports.py"]))
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_script_runs_beside_modules_named_as_our_layers(runtime, script, installed, project, tmp_path):
+def test_a_script_runs_beside_modules_with_the_names_of_our_layers(
+    runtime, script, installed, project, tmp_path
+):
     """Classes of a script are pickled by value, and imported classes by the name of their module."""
     done = installed.run("python", project / script, runtime, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -219,7 +221,7 @@ def test_a_script_runs_beside_modules_named_as_our_layers(runtime, script, insta
     assert (report["verified"], report["runtime"], report["found"]) == (True, runtime, [RESULT])
 
 
-def test_a_program_beside_modules_named_as_our_layers_is_checked(installed, project, tmp_path):
+def test_a_program_beside_modules_with_the_names_of_our_layers_is_checked(installed, project, tmp_path):
     """Some laws are checked in another process."""
     command = ("dgs", "check", project / "plan.yaml", "--max-examples", "5")
     done = installed.run(*command, cwd=tmp_path)

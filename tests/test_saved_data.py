@@ -96,7 +96,7 @@ def sequential_outputs(project):
 
 
 @pytest.mark.parametrize("optimizer", ["greedy", "sequential"])
-def test_a_run_stopped_by_the_version_before_goes_on(stopped, optimizer):
+def test_a_run_stopped_by_the_previous_version_resumes(stopped, optimizer):
     sums, negative = sequential_outputs(stopped)
     before = [line for part in stopped.glob("out/part-*.jsonl") for line in part.read_text().splitlines()]
     assert 0 < len(before) < len(sums)

@@ -82,7 +82,7 @@ def test_every_public_name_is_in_the_reference(pages):
     assert not names - ids
 
 
-def test_the_navigation_names_pages_that_are_there():
+def test_the_navigation_names_existing_pages():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", text, re.MULTILINE))
     there = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}

@@ -374,7 +374,7 @@ def test_pyright_agrees(installed, tmp_path):
     assert found == {("bad.py", line) for line, *_ in expected(BAD)}
 
 
-def test_what_mypy_accepts_runs(installed, tmp_path):
+def test_code_that_mypy_accepts_runs(installed, tmp_path):
     (tmp_path / "good.py").write_text(GOOD, encoding="utf-8")
     done = installed.run("python", "-W", "error", "good.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

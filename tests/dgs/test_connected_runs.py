@@ -115,7 +115,7 @@ def test_store_that_cannot_be_loaded_ends_the_command_before_anything_starts(
     assert said in done.err
 
 
-def test_killed_run_goes_on_and_its_sinks_have_each_output_once(project):
+def test_killed_run_resumes_and_its_sinks_have_each_output_once(project):
     write_project(project, plan=with_sinks(PLAN + CHECKPOINT), waits_at=[100])
     command = [sys.executable, "-m", "dgs", "run", "plan.yaml", "--run-dir", str(THERE)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -155,7 +155,7 @@ def test_host_that_dies_costs_no_output_and_repeats_none(project, edit):
     check_outputs(project, COUNT)
 
 
-def test_publishing_that_failed_is_done_when_the_run_goes_on(project, edit):
+def test_failed_publishing_is_done_when_the_run_resumes(project, edit):
     write_project(project, plan=with_sinks(PLAN + CHECKPOINT))
     hasten(project)
     edit(

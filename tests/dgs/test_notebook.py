@@ -82,7 +82,7 @@ len(outputs)
 
 
 @pytest.mark.slow
-def test_a_notebook_runs_frames_shows_runs_and_goes_on_after_an_interrupt(tmp_path):
+def test_a_notebook_runs_frames_shows_runs_and_resumes_after_an_interrupt(tmp_path):
     cells = [
         nbformat.v4.new_code_cell(text)
         for text in (PROGRAM, FOUR, "runs[0]", "runs[0].plan", "runs[0].outputs", INTERRUPTED, GOES_ON)

@@ -177,7 +177,7 @@ def test_memory_run_sums_every_value():
     assert done["peak_bytes"] > 0
 
 
-def test_drawing_leaves_out_what_failed():
+def test_drawing_leaves_out_failed_rows():
     assert report.as_svg([row(eps=1e6), row(eps=1e6, problem="wrong")]).count("<rect") == 1
 
 

@@ -50,7 +50,7 @@ def test_the_last_total_of_each_ad_is_that_of_the_case(tmp_path: Path) -> None:
     assert digest([[ad, total] for ad, total in last.items()]) == expected("yahoo_2_last")
 
 
-def test_hits_behind_the_last_miss_stay_in_the_state(tmp_path: Path) -> None:
+def test_hits_after_the_last_miss_stay_in_the_state(tmp_path: Path) -> None:
     found = json.loads((PUBLISHED / "summary.json").read_text())["apache_since_404"]
     assert sum(ran("apache_since_404", tmp_path, runtime="local").state.values()) == found["left"]
 

@@ -25,9 +25,7 @@ def test_kills_of_hosts_keep_each_row_once(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.parametrize("runtime", query_four.MOVES)
-def test_a_moved_and_stopped_run_goes_on_under_another_plan_and_elsewhere(
-    tmp_path: Path, runtime: str
-) -> None:
+def test_a_moved_and_stopped_run_resumes_under_another_plan_and_runtime(tmp_path: Path, runtime: str) -> None:
     assert query_four.moved(tmp_path, runtime) < query_four.rows().total()
     assert in_table(tmp_path / "out.db") == query_four.rows()
 

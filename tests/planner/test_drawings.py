@@ -84,13 +84,13 @@ def test_every_drawing_has_every_worker_and_edge(instance, seed):
     assert len(drawn.findall(f".//{SVG}path")) == edges
 
 
-def test_svg_escapes_what_users_name():
+def test_svg_escapes_names_of_users():
     texts = [element.text for element in ET.fromstring(as_svg(nasty())).iter(f"{SVG}text")]
     assert any('view(\'<b>"x"&' in text for text in texts)
     assert "w\N{REPLACEMENT CHARACTER}" in texts
 
 
-def test_mermaid_and_dot_escape_what_users_name():
+def test_mermaid_and_dot_escape_names_of_users():
     labels = re.findall(r'\["(.*)"\]', as_mermaid(nasty()))
     assert len(labels) == 3
     assert not any(c in label.replace("<br/>", "") for label in labels for c in "<>\"'&\\[]()")

@@ -141,7 +141,7 @@ def test_moves_are_a_minute_apart_and_each_was_worth_it_for_long_enough(gains, a
     assert all(later - earlier >= REST_SECONDS for earlier, later in pairwise(moves))
 
 
-def test_a_plan_that_stays_better_is_said_once():
+def test_a_plan_that_stays_better_is_reported_once():
     moving = Moving(after=6.0, gain=GAIN)
     gains = {float(now): 1.0 if 100 <= now < 110 else 2.0 for now in range(300)}
     said = [

@@ -105,7 +105,7 @@ def test_one_worker_or_one_that_has_nearly_all_events_is_on_the_first_host(leave
 
 
 @pytest.mark.parametrize("busy", ["l0", "l1"])
-def test_a_leaf_that_waits_for_events_is_not_beside_the_one_that_has_all(busy):
+def test_a_leaf_that_waits_for_events_is_not_on_the_host_of_the_one_with_all_events(busy):
     home = assign_hosts(flat(2), 2, {busy: {"v": 100.0}})
     assert home["l0"] != home["l1"]
 

@@ -244,7 +244,7 @@ def test_dear_independent_events_are_shared_among_hosts():
     assert predictor.predict(made).throughput > 1.7 * predictor.predict(one).throughput
 
 
-def test_frequent_barriers_leave_one_worker_and_it_is_said_why():
+def test_frequent_barriers_leave_one_worker_and_the_reason_is_given():
     streams = [replace(stream, other_rate=100.0) for stream in windows(4).streams]
     made = plan(Window(), on(Topology(streams), 2), name="cost")
     assert len(made) == 1
@@ -451,7 +451,7 @@ def test_a_call_of_update_batch_has_its_own_cost():
     assert cheap > dear
 
 
-def test_each_host_loads_what_runs_machine_code_once_a_run():
+def test_each_host_loads_the_runner_of_machine_code_once_a_run():
     def seconds(hosts, events):
         stream = Stream("v", TagSet.of(VALUE), {VALUE(): 1000.0}, events=events)
         topology = on(Topology([stream]), hosts)

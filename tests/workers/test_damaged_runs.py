@@ -96,6 +96,6 @@ def test_lost_segments_of_a_log_are_missed_or_not_needed(projects):
     assert [(fault, what) for fault, what in said.items() if not is_right(what)] == []
 
 
-def test_an_undamaged_copy_goes_on(projects):
+def test_an_undamaged_copy_resumes(projects):
     for project in projects:
         assert outcome(project, Damage("run/lock", "cut", 0)) == "harmless"

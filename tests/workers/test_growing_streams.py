@@ -38,6 +38,6 @@ def check_grown_streams(seed: int) -> None:
     assert codec.encode(run.state) == codec.encode(expected.state), f"seed {seed}: the final state differs"
 
 
-def test_finished_run_goes_on_with_what_has_come_since():
+def test_finished_run_resumes_with_new_rows():
     for seed in range(60):
         check_grown_streams(seed)

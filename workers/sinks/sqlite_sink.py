@@ -12,7 +12,7 @@ each the outputs of its own tags.
 >>> sink = SqliteSink(path, "outputs", Writer("run", generation=1))
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5, 6], seq=[0, 1], index=[0, 0], values=[{"n": 1}, {"n": 2}])
 >>> sink.write(batch, epoch=1), sink.write(batch, epoch=1), sink.stage(1), sink.close()
-(None, None, Staged(files=(), unaccepted=()), None)
+(None, None, Staged(files=(), unaccepted=(), holds={'': 2}), None)
 >>> sqlite3.connect(path).execute("SELECT ts, stream, seq, kind, value ->> 'n' FROM outputs").fetchall()
 [(5, 's', 0, 'a', 1), (6, 's', 1, 'a', 2)]
 """

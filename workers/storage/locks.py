@@ -2,7 +2,7 @@
 
 The holder of a `FileLock` writes its name into the file. A look (`holder_of`) takes a shared lock for microseconds. So two looks never take
 each other for the holder, and whoever takes the lock waits until they are over. `filelock` has no shared lock: with it,
-`test_who_looks_at_a_lock_keeps_nobody_from_taking_it` and `test_several_looks_see_that_nobody_has_it` fail.
+`test_looking_at_a_lock_does_not_block_it` and `test_several_readers_see_a_free_lock` fail.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "lock"

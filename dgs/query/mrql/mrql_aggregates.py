@@ -163,7 +163,7 @@ class Aggregates(Collections):
                 keys, around = {key: column(name) for name, key in new.items()}, self.same_rows(new)
             return self._grouped_query(tree, names, inner, element, keys), around
 
-        found, around = self.in_context(block, attempt)
+        (found, around), _ = self.in_context(block, attempt)
         return self._beside(tree, names, found, around, block)
 
     def _elements(self, of: t.Tree, names: Names, inner: Block) -> Term:
@@ -207,11 +207,7 @@ class Aggregates(Collections):
 
     def nested(self, term: Term, at: t.Place, block: Block) -> Term:
         """Return a collection as a bag in a column, empty if there is no element."""
-
-        def attempt(context: Context | None) -> tuple[Rows, Context | None]:
-            return self.rows(term, at, context), context
-
-        rows, context = self.in_context(block, attempt)
+        rows, context = self.in_context(block, lambda context: self.rows(term, at, context))
         if context is not None:
             return Value(column(self._nested_rows(rows, context, at, block)))
         node, element = self.renamed(rows.node, rows.element)

@@ -70,10 +70,7 @@ class Collections(Values):
         return self.fields_of(Value(column(name)), at)
 
     def _generate_rows(self, term: Later, at: t.Place, block: Block) -> Term:
-        def attempt(context: Context | None) -> tuple[Rows, Context | None]:
-            return self.rows(term, at, context), context
-
-        rows, context = self.in_context(block, attempt)
+        rows, context = self.in_context(block, lambda context: self.rows(term, at, context))
         if context is None:
             return self.generate(rows, at, block)
         keep = {name: self.fresh(name) for name in context[1]}
@@ -83,15 +80,18 @@ class Collections(Values):
             block.where(call("eq", mine, other))
         return element
 
-    def in_context(self, block: Block, attempt: Callable[[Context | None], Found]) -> Found:
-        """Return the result of an attempt: first without the enclosing rows, then with those of their columns that it needs.
+    def in_context(
+        self, block: Block, attempt: Callable[[Context | None], Found]
+    ) -> tuple[Found, Context | None]:
+        """Return the result of an attempt, and its context: first None, then the columns of the enclosing rows that it needs.
 
         Raises NeedsRows for columns that the block does not have.
         """
         columns: frozenset[str] = frozenset()
         while True:
             try:
-                return attempt(self.context(block, columns) if columns else None)
+                context = self.context(block, columns) if columns else None
+                return attempt(context), context
             except NeedsRows as needs:
                 block.require(*map(column, needs.columns))
                 if needs.columns <= columns:
@@ -270,18 +270,7 @@ class Collections(Values):
         """Return the relation of a block with its element, the columns of the context and of an order. Raises NeedsRows."""
         order = list(order)
         needed = [*leaves(element), *order, *block.conditions]
-        below: Block | None = block
-        while below is not None:
-            below.require(*below.conditions)
-            if not isinstance(below.base, Grouped):
-                break
-            group, below = below.base, below.base.before
-            arguments = [
-                one
-                for _, each in group.aggregates
-                for one in (*each.arguments, *([each.where] if each.where else []))
-            ]
-            below.require(*(one for _, one in group.keys), *arguments)
+        _require_of_groups(block)
         block.require(*needed)
         names: dict[str, Scalar] = {name: column(name) for name in (context[1] if context else ())}
 
@@ -357,6 +346,22 @@ class Collections(Values):
         except NeedsRows:
             return None
         return One(rows.node, rows.element)
+
+
+def _require_of_groups(block: Block) -> None:
+    """Let a block, and the blocks that its groups are made of, have the columns of their conditions and groups."""
+    below: Block | None = block
+    while below is not None:
+        below.require(*below.conditions)
+        if not isinstance(below.base, Grouped):
+            break
+        group, below = below.base, below.base.before
+        arguments = [
+            one
+            for _, each in group.aggregates
+            for one in (*each.arguments, *([each.where] if each.where else []))
+        ]
+        below.require(*(one for _, one in group.keys), *arguments)
 
 
 def _columns(element: Term) -> list[str]:

@@ -174,7 +174,7 @@ def test_plan_file_runs_as_from_the_command_line(project, run_dirs):
     assert (run.outputs, run.verified, run.run_dir) == ([6, 220, 440], True, run_dirs()[0])
 
 
-def test_plan_by_hand_owns_what_its_streams_carry_where_it_says_everything(project):
+def test_everything_in_a_plan_by_hand_means_the_tags_of_its_streams(project):
     text = Path("plan.yaml").read_text()
     leaves = 'children: [{id: w1, tags: {left: "*"}}, {id: w2, tags: {right: "*"}}]'
     Path("plan.yaml").write_text(f'{text}plan: {{id: w0, tags: {{barriers: "*"}}, {leaves}}}\n')

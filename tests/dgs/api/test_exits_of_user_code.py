@@ -168,7 +168,7 @@ def test_ctrl_c_while_user_code_runs_is_an_interrupt():
     assert is_ours(caught.value)
 
 
-def test_wherever_errors_of_user_code_are_caught_a_signal_is_told_from_them():
+def test_signals_are_distinguished_from_errors_of_user_code_wherever_these_are_caught():
     """Except in the processes of trials, which are ended from outside, and where an error is raised again."""
     root = Path(dgs.__file__).parents[1]
     caught = [

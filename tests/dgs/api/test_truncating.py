@@ -97,7 +97,7 @@ def test_run_keeps_its_logs_where_they_are_wanted(tmp_path, options):
     assert deleted(tmp_path) == 0
 
 
-def test_what_needs_deleted_rows_is_refused_before_it_begins(tmp_path):
+def test_runs_that_need_deleted_rows_are_refused_before_they_begin(tmp_path):
     run(tmp_path)
     with pytest.raises(
         TruncatedLogError, match=f"rows 0 to {BURSTS - 2} of the event log .* `--verify` needs them"
@@ -121,7 +121,7 @@ def test_command_truncates_the_logs_of_a_run_below_its_checkpoints(tmp_path):
     assert "no stream 'others'" in missing.stderr
 
 
-def test_log_elsewhere_is_truncated_on_request_and_the_run_goes_on(tmp_path):
+def test_log_elsewhere_is_truncated_on_request_and_the_run_resumes(tmp_path):
     """The plan is made again when a run is resumed, from the events that the log still has."""
     plan = plan_of(tmp_path, {"log": {"path": "log", "ts": "ts"}})
     writer = LogWriter(tmp_path / "log", "values", "w")
@@ -178,7 +178,7 @@ def beats_of(folder):
     return file
 
 
-def test_heartbeats_of_a_run_are_cut_and_then_missed_by_what_needs_them(tmp_path, monkeypatch):
+def test_heartbeats_of_a_run_are_cut_and_then_missed_by_runs_that_need_them(tmp_path, monkeypatch):
     monkeypatch.setattr(record_file, "_pays", lambda gone, _left, _least: gone > 0)
     file = beats_of(tmp_path)
     dgs.resume(tmp_path / "run")

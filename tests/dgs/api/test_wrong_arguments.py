@@ -37,7 +37,7 @@ def without_address(value):
 
 @pytest.mark.parametrize("value", [*DIFFERENT, "x", True], ids=without_address)
 @pytest.mark.parametrize("name", NUMBERS)
-def test_run_refuses_what_is_no_number(name, value):
+def test_run_refuses_wrong_numbers(name, value):
     if name == "tolerance" and value == 1.5:
         pytest.skip("a tolerance")
     with pytest.raises(UsageError, match=f"^{name}="):
@@ -46,7 +46,7 @@ def test_run_refuses_what_is_no_number(name, value):
 
 @pytest.mark.parametrize("name", TRUTHS)
 @pytest.mark.parametrize("value", [*DIFFERENT, "no", 1, None], ids=without_address)
-def test_run_refuses_what_is_no_truth(name, value):
+def test_run_refuses_wrong_truth_values(name, value):
     with pytest.raises(UsageError, match=f"^{name}="):
         run(**{name: value})
 

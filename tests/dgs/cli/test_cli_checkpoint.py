@@ -75,7 +75,7 @@ def test_show_lists_positions_and_files(saved, dgs):
     assert (done.code, "there is no state of epoch 99999" in done.err) == (2, True)
 
 
-def test_verify_exits_6_and_names_what_is_damaged(saved, dgs):
+def test_verify_exits_6_and_names_damaged_files(saved, dgs):
     done = dgs("checkpoint verify there")
     assert (done.code, done.err) == (0, "")
     damage(states(saved)[-1])

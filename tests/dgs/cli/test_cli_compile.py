@@ -23,7 +23,7 @@ def test_loops_are_in_the_cache_before_a_run_that_needs_them(project, dgs, cache
     assert sorted(path.name for path in cache.rglob("*.o")) == made
 
 
-def test_what_is_not_accepted_is_said_for_each_worker(project, dgs, cache):
+def test_refusals_are_reported_for_each_worker(project, dgs, cache):
     text = (project / "program.py").read_text()
     assert "state + " in text
     (project / "program.py").write_text(text.replace("state + ", "sum([state]) + "))

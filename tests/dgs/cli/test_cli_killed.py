@@ -55,7 +55,7 @@ def test_stop_and_replan_from_python_say_so(killed):
         library.replan("run", optimizer="sequential")
 
 
-def test_it_goes_on_and_is_done(killed, dgs):
+def test_it_resumes_and_ends(killed, dgs):
     done = dgs("resume run")
     assert (done.code, "sums goes on in run; its process was killed: " in done.err) == (0, True), done.err
     assert run_at(killed / "run").status == "done"

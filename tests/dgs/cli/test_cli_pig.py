@@ -42,7 +42,7 @@ def test_dump_shows_tuples_and_json_objects(words, dgs):
     assert json.loads(dgs("query top.pig --json").out) == {"line": "Mary had a lamb"}
 
 
-def test_what_is_not_supported_is_said_and_the_rest_goes_on(words, dgs):
+def test_unsupported_statements_are_reported_and_the_rest_goes_on(words, dgs):
     (words / "some.pig").write_text(
         "a = LOAD 'mary.txt' AS (line: chararray);\nb = STREAM a THROUGH `sort`;\nDUMP b;\nc = LIMIT a 1;\nDUMP c;"
     )

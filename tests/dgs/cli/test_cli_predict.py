@@ -30,7 +30,7 @@ def test_predict_keeps_a_plan_by_hand(project, dgs):
 
 
 @pytest.mark.parametrize("hosts", ["none", "0", "1,-2", ""])
-def test_predict_refuses_what_is_no_number_of_hosts(project, dgs, hosts):
+def test_predict_refuses_wrong_numbers_of_hosts(project, dgs, hosts):
     done = dgs(f"predict plan.yaml --hosts '{hosts}'")
     assert done.code == 2
     assert "numbers of hosts, such as 1,2,4,8,16" in done.err
@@ -41,7 +41,7 @@ def test_predict_refuses_more_hosts_than_a_run_may_have(project, dgs):
     assert (done.code, "a run has at most 1024 hosts" in done.err) == (2, True)
 
 
-def test_predict_says_that_no_event_comes(project, dgs):
+def test_predict_says_that_there_are_no_events(project, dgs):
     done = dgs("predict plan.yaml --rates value=0,barrier=0 --at-least 1/s")
     assert (done.code, "0 events/s, where no event comes at these rates" in done.err) == (1, True), done.err
 
@@ -66,13 +66,13 @@ def test_predict_says_whether_a_rate_is_reached_and_what_stops_it(project, dgs):
 
 
 @pytest.mark.parametrize("rate", ["fast", "5G", "-1", ""])
-def test_predict_refuses_what_is_no_rate(project, dgs, rate):
+def test_predict_refuses_wrong_rates(project, dgs, rate):
     done = dgs(f"predict plan.yaml --at-least '{rate}'")
     assert done.code == 2
     assert "write events per second, such as 5M/s, 20k or 300" in done.err
 
 
-def test_plan_prints_what_the_job_costs(project, dgs):
+def test_plan_prints_the_costs_of_the_job(project, dgs):
     done = dgs("plan plan.yaml --costs --set runtime.kind=local")
     assert done.code == 0
     assert {"update of barrier", "update of value", "fork", "join", "state_bytes"} <= {
@@ -96,7 +96,7 @@ def test_the_default_plan_is_one_of_cost_but_on_spark(project, dgs, kind, optimi
     assert json.loads(done.out)["optimizer"] == optimizer
 
 
-def test_a_program_that_cannot_be_tried_has_the_plan_of_typical_costs_and_it_is_said(project, dgs, edit):
+def test_a_program_that_cannot_be_tried_gets_the_plan_of_typical_costs_and_a_notice(project, dgs, edit):
     edit(
         "program.py",
         "def update(self, state, event, emit):",
@@ -115,7 +115,7 @@ def test_predict_as_json_is_complete(project, dgs):
     assert set(one["busiest"]) == {"worker", "share", "events", "joins", "because"}
 
 
-def test_predict_says_how_often_the_worker_joins_that_stops_it(project, dgs):
+def test_predict_says_how_often_the_bounding_worker_joins(project, dgs):
     dgs("plan plan.yaml --optimizer greedy --save mine.yaml")
     done = dgs("predict plan.yaml --plan mine.yaml --hosts 1,2")
     assert re.search(r"\nmore than 1 host would not help: .* a second\)\n", done.out), done.out
@@ -152,7 +152,7 @@ def test_rates_of_an_earlier_run_are_those_that_it_has_counted(project, dgs):
     assert dgs(f"plan plan.yaml --rates {report['run_dir']}").code == 0
 
 
-def test_costs_by_the_report_of_a_run_are_what_its_events_took(project, dgs):
+def test_costs_by_the_report_of_a_run_are_the_times_of_its_events(project, dgs):
     report = json.loads(dgs("run plan.yaml --optimizer sequential --json").out)
     events = {name: {"events": 100_000} for name in report["streams"]}
     worker = report["per_worker"]["w0"] | {"update_seconds": 30.0, "compile_seconds": 0.0}
@@ -205,14 +205,14 @@ def test_predict_refuses_rates_that_make_no_sense(project, dgs, rates, code, sai
     assert (done.code, said in done.err) == (code, True), done.err
 
 
-def test_predict_prints_what_virtual_time_gives_beside_the_model(project, dgs):
+def test_predict_prints_the_figures_of_virtual_time_beside_the_model(project, dgs):
     done = dgs("predict plan.yaml --hosts 1,2 --simulate")
     assert (done.code, done.err) == (0, "")
     assert "model / virtual time = ratio" in done.out
     assert dgs("predict plan.yaml --hosts 1,65 --simulate").code == 2
 
 
-def test_predict_as_json_has_what_virtual_time_gives(project, dgs):
+def test_predict_as_json_has_the_figures_of_virtual_time(project, dgs):
     (one,) = json.loads(dgs("predict plan.yaml --hosts 1 --simulate --json").out)["predictions"]
     found = one["simulated"]
     assert found["throughput"] * found["ratios"]["throughput"] == pytest.approx(one["throughput"])

@@ -50,7 +50,7 @@ def test_outputs_that_cannot_be_written_are_an_error(arguments, told):
 
 
 @pytest.mark.parametrize("place", ["taken", "taken/below"])
-def test_a_new_folder_that_cannot_be_written_is_told_with_its_file(tmp_path, place):
+def test_a_new_folder_that_cannot_be_written_is_named_with_its_file(tmp_path, place):
     (tmp_path / "taken").touch()
     done = ended("init", "window", str(tmp_path / place), stdout=subprocess.PIPE)
     assert done.returncode == 4
@@ -58,7 +58,7 @@ def test_a_new_folder_that_cannot_be_written_is_told_with_its_file(tmp_path, pla
 
 
 @pytest.mark.parametrize("stderr", rest_is_slow(["2>&-", "2>/dev/full"]))
-def test_messages_that_cannot_be_written_end_nothing(project, stderr):
+def test_messages_that_cannot_be_written_do_not_end_the_run(project, stderr):
     line = f"{sys.executable} -m dgs run plan.yaml {stderr}"
     done = subprocess.run(["bash", "-c", line], cwd=project, stdout=subprocess.PIPE, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, b"")

@@ -213,7 +213,7 @@ def test_files_that_are_not_there_or_broken_are_said_without_a_plan_file(flights
 
 
 @pytest.mark.parametrize("verb", ["run", "plan", "explain", "bench", "predict", "simulate", "compile"])
-def test_a_query_in_place_of_a_plan_file_is_told_apart(flights, dgs, verb):
+def test_a_query_in_place_of_a_plan_file_is_recognised(flights, dgs, verb):
     done = dgs(f"{verb} by.sql")
     assert (done.code, "this is a query: answer it with `dgs query`" in done.err) == (3, True), done.err
 

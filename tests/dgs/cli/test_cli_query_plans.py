@@ -72,7 +72,7 @@ def test_the_generator_of_times_of_answers_has_the_name_that_checkpoints_hold():
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_answers_come_after_so_many_rows_and_behind_the_last(flights, edit, answered, seed):
+def test_answers_come_after_every_n_rows_and_after_the_last(flights, edit, answered, seed):
     edit("plan.yaml", "file: by.sql", "text: select count(*) n from flights\n    answer: {rows: 10}")
     found = answered(f"run plan.yaml --fresh --verify --json --optimizer random --set optimizer.seed={seed}")
     assert [row["n"] for row in found] == [10, 20, 30, 39]

@@ -86,7 +86,7 @@ def test_run_directory_of_a_run_that_was_killed_before_it_had_begun_is_used(shor
     assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0
 
 
-def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
+def test_the_second_of_two_runs_in_one_directory_does_not_begin(short, dgs):
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
     second = beginning.new_directory(prepared.request, THERE)
     assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0  # the first run, which was quick
@@ -96,7 +96,7 @@ def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
     assert (THERE / "results.json").read_text() == before
 
 
-def test_a_directory_with_a_run_without_a_commit_names_the_command_that_goes_on(failed, dgs):
+def test_a_directory_with_a_run_without_a_commit_names_the_command_that_resumes(failed, dgs):
     done = dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}")
     assert (done.code, f"Resume it with `dgs resume {FIRST}`" in done.err) == (2, True), done.err
     assert "nothing is committed" in done.err

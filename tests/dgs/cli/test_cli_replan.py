@@ -40,7 +40,7 @@ def test_run_moves_to_a_better_plan_by_itself(project, dgs):
     assert "children" not in read(THERE / "plan.yaml").data["plan"]
 
 
-def test_run_says_the_command_that_moves_it(project, dgs):
+def test_run_prints_the_command_that_moves_it(project, dgs):
     begin(project, "{after: 300ms}")
 
     def move():

@@ -241,7 +241,7 @@ def test_lost_record_is_refused_unless_duplicates_are_accepted(stopped_saving, d
     assert all(output in found for output in expected())
 
 
-def test_checkpoints_of_another_program_are_refused_with_what_differs(stopped_saving, dgs, edit):
+def test_checkpoints_of_another_program_are_refused_with_the_differences(stopped_saving, dgs, edit):
     edit("program.py", "class Sums(dgs.Program):", "class Sums(dgs.Program):\n    version = 2")
     done = dgs("resume there")
     assert done.code == 6
@@ -319,7 +319,7 @@ def test_changed_input_is_refused(stopped_saving, dgs, edit):
     assert (done.code, done.err.partition("error[")[2][:6]) == (6, "DGS610")
 
 
-def test_verify_reads_the_committed_files_and_finds_what_is_missing(stopped, dgs):
+def test_verify_reads_the_committed_files_and_finds_missing_outputs(stopped, dgs):
     part = stopped / "out" / "part-0.jsonl"
     part.write_text(part.read_text().replace('["value",3]\n', '["value",4]\n'))
     done = dgs(f"resume there --verify {QUICK}")

@@ -383,7 +383,7 @@ def said(directory):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_what_an_update_prints_and_logs_is_in_the_log_of_the_run(project, dgs, edit, run_dirs, runtime):
+def test_prints_and_logs_of_an_update_are_in_the_log_of_the_run(project, dgs, edit, run_dirs, runtime):
     edit("program.py", "        if event.tag.kind == VALUE:\n", SPEAKS)
     assert dgs(f"run plan.yaml --runtime {runtime}").code == 0
     (directory,) = run_dirs()

@@ -186,7 +186,7 @@ def test_failed_run_is_resumed_with_the_value_of_today(project):
     assert "${env:DGS_TEST_SECRET}" in (project / "one" / "plan.yaml").read_text()
 
 
-def test_stored_plan_reads_what_it_was_written_from(project):
+def test_stored_plan_reads_back_unchanged(project):
     """Numbers, quoted text and paths with variables, read from another directory."""
     written = {
         "streams.numbers.source.generator.args.stop=${env:DGS_STOP}",

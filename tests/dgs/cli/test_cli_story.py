@@ -44,7 +44,7 @@ def test_story_of_a_plan_file_is_that_of_its_newest_run(failed, dgs, run_dirs):
     assert dgs("explain --story plan.yaml").out == dgs(f"explain --story {newest}").out != ""
 
 
-def test_story_of_a_worker_has_what_concerns_it(failed, dgs):
+def test_story_of_a_worker_has_its_notes(failed, dgs):
     (worker,) = set(re.findall(r"worker (\w+)", failed.results()["error"]["message"]))
     told = json.loads(dgs(f"explain --story there --worker {worker} --json").out)["story"]
     assert told
@@ -69,7 +69,7 @@ def test_json_has_the_entries(failed, dgs):
     assert list(told["story"][0]) == ["time", "generation", "host", "text", "workers"]
 
 
-def test_worker_that_is_none_is_named_with_those_that_are(failed, dgs):
+def test_unknown_worker_is_named_with_the_known_ones(failed, dgs):
     done = dgs("explain --story there --worker nobody")
     assert (done.code, done.out) == (2, "")
     assert re.search(r"concerns worker 'nobody'; it has: w0, ", done.err)
@@ -82,7 +82,7 @@ def test_run_that_ended_well_has_no_story(project, dgs):
     assert "the run in there has left no story. A run leaves one when it fails" in done.err
 
 
-def test_story_of_a_failure_is_gone_when_the_run_is_repeated_well(failed, project, dgs, edit):
+def test_story_of_a_failure_is_removed_when_the_run_succeeds(failed, project, dgs, edit):
     edit("program.py", f" {FAILS}", "")
     assert dgs("resume there").code == 0
     assert not failed.story.exists()

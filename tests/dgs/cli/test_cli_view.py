@@ -45,7 +45,7 @@ def test_report_names_the_nearest_run(project, dgs):
 
 
 @pytest.mark.parametrize("verb", ["report", "view"])
-def test_without_any_run_there_is_nothing_to_show(project, dgs, verb):
+def test_without_runs_the_list_is_empty(project, dgs, verb):
     done = dgs(verb)
     assert done.code == 2
     assert "DGS203" in done.err

@@ -63,7 +63,7 @@ def test_program_file_that_raises(golden, edit):
     golden("program_import_raises", 3)
 
 
-def test_program_that_is_not_there(golden, edit):
+def test_missing_program(golden, edit):
     edit("plan.yaml", "program.py:Sums", "program.py:Sum")
     golden("program_missing", 3)
 

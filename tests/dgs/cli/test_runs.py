@@ -74,7 +74,7 @@ def test_show_says_what_a_run_did_and_names_the_nearest_of_one_that_does_not_exi
     assert "did you mean '20261123-034119-b386'?" in missing.err
 
 
-def test_prune_says_what_it_would_remove_and_removes_nothing(made, dgs, run_dirs):
+def test_prune_dry_run_lists_and_removes_nothing(made, dgs, run_dirs):
     for number in range(4):
         made(f"r{number}", age=10 - number)
     done = dgs("runs prune --keep 2")
@@ -99,7 +99,7 @@ def test_prune_without_a_limit_is_refused(made, dgs, run_dirs):
     assert len(run_dirs()) == 1
 
 
-def test_prune_never_removes_what_is_alive_newest_or_not_of_a_run(made, dgs, run_dirs):
+def test_prune_never_removes_live_or_newest_runs_and_other_files(made, dgs, run_dirs):
     alive = made("alive", "running", age=4, results=False)
     (made("strange", age=3).path / "thesis.txt").write_text("mine")
     made("plain", age=2)
@@ -113,7 +113,7 @@ def test_prune_never_removes_what_is_alive_newest_or_not_of_a_run(made, dgs, run
 
 
 @pytest.mark.parametrize("place", ["outputs/thesis.txt", "outputs/figures/one.png", "checkpoints/notes.md"])
-def test_prune_never_removes_what_others_have_put_among_outputs_and_checkpoints(made, dgs, run_dirs, place):
+def test_prune_never_removes_files_of_others_among_outputs_and_checkpoints(made, dgs, run_dirs, place):
     path = made("old", age=2).path / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
@@ -150,7 +150,7 @@ def test_prune_keeps_a_run_whose_reader_has_not_taken_all_outputs(made, dgs, run
     assert "keeps done: it could be gone on with" in dgs("runs prune --keep 0 --yes").out
 
 
-def test_prune_keeps_a_run_that_could_be_gone_on_with(made, dgs, run_dirs, monkeypatch):
+def test_prune_keeps_a_run_that_can_be_resumed(made, dgs, run_dirs, monkeypatch):
     made("unfinished", "failed", age=2)
     made("newest")
     monkeypatch.setattr("dgs.api.known_runs.is_unfinished", lambda _checkpoints: True)

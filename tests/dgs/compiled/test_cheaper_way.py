@@ -59,7 +59,7 @@ def test_sizes_are_chosen_for_apart_and_large_releases_are_compiled():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_outputs_are_those_of_update_whatever_is_chosen(seed):
+def test_outputs_are_those_of_update_under_any_choice(seed):
     draw, writer = random.Random(seed), DictWriter(seed)
     program = program_of(writer.dict_program())
     update = program.states()[0].update

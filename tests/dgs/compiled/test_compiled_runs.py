@@ -78,7 +78,7 @@ def run(program, payload, **options):
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
-def test_a_run_that_is_compiled_gives_what_it_gives_interpreted(on_error):
+def test_a_compiled_run_equals_the_interpreted_one(on_error):
     payload = [7 * number % 1000 for number in range(2000)]
     found = []
     for mode in ("off", "require"):
@@ -106,7 +106,7 @@ def test_an_exception_is_that_of_the_interpreted_run():
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("values", [[3, 600, 2] * 700, [3, 600, None, 4] * 500, [None] * 2000])
 @pytest.mark.parametrize("is_tested", [True, False])
-def test_a_column_with_nulls_gives_or_raises_what_it_does_interpreted(values, is_tested):
+def test_a_column_with_nulls_gives_or_raises_the_same_as_interpreted(values, is_tested):
     found = []
     for mode in ("off", "require"):
         table = pa.table({"at": range(len(values)), "x": pa.array(values, pa.int64())})
@@ -259,7 +259,7 @@ def test_where_no_process_starts_the_run_is_interpreted(machine, monkeypatch, wh
 
 
 @pytest.mark.slow
-def test_modules_of_the_users_folder_are_not_imported_by_the_process_beside(machine, monkeypatch, tmp_path):
+def test_modules_of_the_users_folder_are_not_imported_by_the_other_process(machine, monkeypatch, tmp_path):
     (tmp_path / "random.py").write_text("raise SystemExit(3)")
     (tmp_path / "ast.py").write_text("raise SystemExit(3)")
     monkeypatch.chdir(tmp_path)
@@ -275,7 +275,7 @@ def test_modules_of_the_users_folder_are_not_imported_by_the_process_beside(mach
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.slow
-def test_a_run_is_compiled_by_a_process_beside_it():
+def test_a_run_is_compiled_by_another_process():
     payload = list(range(1000, 401_000))
     found = [run(Inverse(), payload, compile=mode) for mode in ("off", "auto")]
     assert found[0].state == found[1].state

@@ -58,7 +58,7 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_what_is_more_than_its_fields_is_interpreted(name):
+def test_classes_with_more_than_fields_are_interpreted(name):
     program = program_of(TEXT.format(**(USUAL | MORE[name])).lstrip())
     batch, compiled = batch_of([1, 2, 3]), Compiled(program)
     assert compiled.fold(batch, program.init()) == interpreted(program, batch, program.init())
@@ -69,7 +69,7 @@ def test_what_is_more_than_its_fields_is_interpreted(name):
 @pytest.mark.parametrize(
     "kind", ["frozen=True", "frozen=True, slots=True, order=True", "frozen=True, eq=False"]
 )
-def test_what_has_fields_only_is_compiled(kind):
+def test_classes_of_fields_only_are_compiled(kind):
     program = program_of(TEXT.format(**(USUAL | {"kind": f"@dataclass({kind})"})).lstrip())
     batch, compiled = batch_of([1, 2**62, 2**62, 4]), Compiled(program)
     assert compiled.fold(batch, program.init()) == interpreted(program, batch, program.init())

@@ -197,7 +197,7 @@ def test_a_method_that_raises_or_has_a_default_is_compiled_where_it_does_not_rai
     assert not compiled.update.refusals
 
 
-def test_what_changes_all_the_time_is_interpreted_after_a_while():
+def test_constants_that_keep_changing_are_interpreted_after_a_while():
     """Each change needs another loop, and a process to compile it."""
     text = f"{HEAD}    def update(self, state, event, emit):\n        return state + self.limit\n"
     program, batch, made = program_of(text), batch_of(np.arange(9)), []

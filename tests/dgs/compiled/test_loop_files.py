@@ -29,13 +29,13 @@ def test_machine_code_that_is_torn_is_made_again(machine, torn):
     assert code.read_bytes() == whole
 
 
-def test_a_folder_that_somebody_empties_is_filled_again(machine):
+def test_an_emptied_folder_is_filled_again(machine):
     folds(104)
     shutil.rmtree(loop_files.folder())
     assert folds(104).events == 9
 
 
-def test_a_folder_that_cannot_be_made_gives_way_to_one_of_the_process(machine, monkeypatch, tmp_path):
+def test_a_folder_that_cannot_be_made_is_replaced_by_one_of_the_process(machine, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert folds(102).events == 9

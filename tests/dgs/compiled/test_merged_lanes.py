@@ -149,7 +149,7 @@ def differs(seed, translate=by_python):
 
 
 @given(st.integers(0, 2**32))
-def test_merged_lanes_give_what_update_gives(seed):
+def test_merged_lanes_equal_update(seed):
     for one in range(seed, seed + 3):
         is_wrong, text, _ = differs(one)
         assert not is_wrong, text

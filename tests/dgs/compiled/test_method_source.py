@@ -60,7 +60,7 @@ def test_a_source_that_is_not_there_is_refused():
     assert "the source of update is not there" in str(*check(program).update.refusals.values())
 
 
-def test_a_wrapped_update_is_not_taken_for_what_it_wraps():
+def test_a_wrapped_update_is_not_taken_for_the_original():
     program = program_of(TEXT)
     plain = type(program).update
 
@@ -113,7 +113,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_surely_the_same_is_refused_with_its_line(name):
+def test_code_that_may_behave_differently_is_refused_with_its_line(name):
     body, why = REFUSED[name]
     lines = [
         "class P(dgs.Program):",
@@ -144,7 +144,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_what_is_accepted_is_the_same(name):
+def test_accepted_code_equals_the_running_code(name):
     lines = [
         "import math",
         "from typing import NamedTuple",

@@ -44,7 +44,7 @@ def batch(draw, keys):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_compiled_and_does_what_the_interpreter_does(name, monkeypatch):
+def test_a_program_is_compiled_and_equals_the_interpreter(name, monkeypatch):
     without_limit(monkeypatch)
     program = program_of(PROGRAMS[name].lstrip())
     compiled = Compiled(program)
@@ -123,7 +123,7 @@ def test_statements_with_others_inside_are_refused_with_their_first_line():
 
 
 @pytest.mark.parametrize("way", ["python", "machine"])
-def test_what_is_kept_from_batch_to_batch_fits_the_next_one(way, machine):
+def test_caches_between_batches_fit_the_next_one(way, machine):
     text = "class P(dgs.Program):\n    step = 1\n    def init(self): return None\n    def update(self, state, event, emit):\n"
     text += "        n = event.payload\n        if n is None or n > 3: return None\n        if state is not None: emit(state * self.step)\n        return n\n"
     program = program_of(text)

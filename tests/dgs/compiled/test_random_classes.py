@@ -16,7 +16,7 @@ from tests.dgs.compiled.random_classes import differing_class
     ],
     ids=["some", "many", "machine code"],
 )
-def test_random_classes_give_what_they_give_interpreted(seeds, translate):
+def test_random_classes_equal_the_interpreter(seeds, translate):
     events = interpreted = 0
     for seed in seeds:
         is_wrong, text, update = differing_class(seed, *([translate] if translate else []))

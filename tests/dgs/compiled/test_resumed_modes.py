@@ -69,7 +69,7 @@ def outputs(plan):
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.slow
-def test_a_run_that_is_resumed_in_other_modes_gives_what_one_run_gives(tmp_path, monkeypatch):
+def test_a_run_resumed_in_other_modes_equals_one_run(tmp_path, monkeypatch):
     monkeypatch.setenv("DGS_VERIFY_COMPILED", "1")
     monkeypatch.setattr(verified_folds, "EVERY", 2)
     whole, parts = write_project(tmp_path / "whole"), write_project(tmp_path / "parts")

@@ -47,7 +47,7 @@ def test_no_sentence_quotes_a_long_value_whole(cls, value):
     assert len(told) < 2 * (1_500 * len(quoted) + len(cls.template + cls.fix))
 
 
-def test_secrets_that_are_longer_than_what_is_left_of_a_word_are_hidden_before_it_is_cut():
+def test_long_secrets_are_hidden_before_a_word_is_cut():
     hide("LONG_SECRET", "swordfish" * 40)
     try:
         text = str(CodecError(problem=f"no {'x' * 90}{'swordfish' * 40}{'z' * 400}"))

@@ -93,7 +93,7 @@ def test_many_keys_are_refused_in_batches_of_any_size(name, batch_rows):
         dgs.run(LARGE_TOGETHER[name], streams=MANY, runtime={**SMALL, "batch_rows": batch_rows})
 
 
-def test_many_keys_behind_the_end_of_a_block_are_refused():
+def test_many_keys_after_the_end_of_a_block_are_refused():
     def build(a):
         counts = a.key_by(text_of).aggregate(COUNT)
         return counts.pairs(lambda text, n: (text, text)).block(lambda k, items, at: [len(items)])
@@ -107,7 +107,7 @@ def test_many_keys_behind_the_end_of_a_block_are_refused():
         )
 
 
-def test_what_fits_is_not_refused():
+def test_blocks_that_fit_are_not_refused():
     run = dgs.run(LARGE["a block"], streams=ROWS, runtime={"kind": "local", "buffer_bytes": "1MiB"})
     assert run.outputs == [100, 100]
 

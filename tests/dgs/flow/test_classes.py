@@ -65,7 +65,7 @@ def test_the_end_of_the_input_is_the_same_for_all_classes():
 
 
 @pytest.mark.parametrize("name", LOCAL)
-def test_classes_give_what_the_flow_means_under_plans_of_few_workers_and_many_classes(name):
+def test_classes_have_the_outputs_of_the_definition_under_plans_of_few_workers_and_many_classes(name):
     rows = [(n // 4, n * 7919 % 103) for n in range(160)]
     case = flows.Case(flow(clock=CLOCK)(LOCAL[name]), {"a": rows}, [20, 30, FINAL], 24)
     assert flows.counted(output.value for output in case.run().outputs) == case.means()

@@ -133,7 +133,7 @@ def test_a_float_is_shown_before_a_bool_and_a_bool_before_an_integer(keys):
 
 
 @pytest.mark.parametrize("key", [float("nan"), ("a", float("nan")), [1], {"a": 1}])
-def test_what_cannot_be_a_key_is_named(key):
+def test_values_that_cannot_be_keys_are_named(key):
     for made in (totals, flow()(lambda rows: rows.key_by("k").fold(lambda s, row: s + 1, 0))):
         with pytest.raises(UserCodeError, match=r"R02 .* cannot be a key") as caught:
             dgs.run(made, streams={"rows": [(1, {"k": 1}), (2, {"k": key})]})
@@ -155,7 +155,7 @@ class Shown(KeyedOrdered):
 @pytest.mark.parametrize(
     "keys", [(True, 1, 1), (1, True, 1.0), (1.0, 1, 1), ((0, "a"), (False, "a"), (0.0, "a"))]
 )
-def test_markers_get_the_form_that_came_first_also_behind_blocks_without_items(keys):
+def test_markers_get_the_form_that_came_first_also_after_blocks_without_items(keys):
     made = flow(clock=every(10))(lambda a: a.key_by(lambda _, at: keys[at]).apply(Shown()))
     rows = {"a": [(0, 0), (34, 1), (68, 2)]}
     assert flows.counted(dgs.run(made, streams=rows).outputs) == flows.counted(made.denote(rows))

@@ -472,7 +472,7 @@ def test_mistakes_of_windows_and_fields_are_found_beside_a_wrong_clock():
     assert caught.value.codes == ["W01", "F04", "F04", "F04", "W01", "W01", "W01"]
 
 
-def test_what_a_monoid_refuses_is_a_mistake_with_its_place_beside_others():
+def test_refusal_of_a_monoid_is_a_mistake_with_its_place_beside_others():
     @flow(clock=every(10, origin="x"))
     def wrong(numbers):
         return numbers.aggregate(Top(0))

@@ -139,7 +139,7 @@ def readable(made: Any, rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(2))
-def test_what_raises_is_left_out_once(tmp_path: Path, name: str, seed: int) -> None:
+def test_failing_items_are_left_out_once(tmp_path: Path, name: str, seed: int) -> None:
     optimizer = {"name": "random", "seed": seed} if seed else {"name": "greedy"}
     path = plan(tmp_path, name, seed, optimizer=optimizer, lines={"split": 1 + seed})
     run = dgs.run(path, run_dir=tmp_path / "run", verify=True)

@@ -43,7 +43,7 @@ SEQUENTIAL = [
 
 
 @pytest.mark.parametrize(("cls", "name", "wrong"), SEQUENTIAL, ids=lambda it: getattr(it, "__name__", it))
-def test_wrong_program_does_not_give_what_the_flow_means(monkeypatch, cls, name, wrong):
+def test_wrong_program_differs_from_the_definition_of_the_flow(monkeypatch, cls, name, wrong):
     monkeypatch.setattr(cls, name, wrong)
     cases = map(flows.case, (271, *range(60)))  # seed 271: its last elements are filtered
     assert any(flows.counted(output.value for output in case.run().outputs) != case.means() for case in cases)

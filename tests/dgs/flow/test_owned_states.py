@@ -81,7 +81,7 @@ def test_a_state_that_was_put_out_does_not_change(monoid, over, idle):
     ],
     ids=["aggregate", "template", "inside another"],
 )
-def test_a_join_does_not_change_what_another_step_reads(rows, step):
+def test_a_join_does_not_change_the_input_of_another_step(rows, step):
     @flow(clock=every(10))
     def twice(a):
         keyed = a.key_by(lambda _, v: 0)

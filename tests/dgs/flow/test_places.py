@@ -6,7 +6,7 @@ import dgs
 from dgs.flow import FlowError, flow
 
 
-def test_keys_given_behind_a_fold_are_no_places() -> None:
+def test_keys_given_after_a_fold_are_no_places() -> None:
     @flow()
     def twice(numbers: int):
         totals = numbers.fold(lambda total, number: total + number, 0).key_by(lambda _, total: total % 2)
@@ -15,7 +15,7 @@ def test_keys_given_behind_a_fold_are_no_places() -> None:
     assert twice.types().endswith("merge   U(Any, Any)")
 
 
-def test_a_program_whose_events_depend_on_each_other_takes_no_items_behind_a_fold() -> None:
+def test_a_program_whose_events_depend_on_each_other_takes_no_items_of_a_fold() -> None:
     class Last(dgs.Program):
         def init(self):
             return None

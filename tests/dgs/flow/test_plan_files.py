@@ -136,7 +136,7 @@ def meant(directory: Path, name: str, streams: dict[str, list[tuple[int, str]]])
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(2))
-def test_a_run_gives_what_the_flow_means(tmp_path: Path, name: str, seed: int) -> None:
+def test_a_run_has_the_outputs_of_the_definition_of_its_flow(tmp_path: Path, name: str, seed: int) -> None:
     streams = inputs(name, seed)
     optimizer = {"name": "random", "seed": seed} if seed else {"name": "greedy"}
     path = write(tmp_path, name, streams, optimizer=optimizer, lines={"split": 1 + seed})
@@ -163,7 +163,7 @@ def test_commands_take_a_flow(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_hosts_give_what_the_flow_means(tmp_path: Path, name: str) -> None:
+def test_hosts_have_the_outputs_of_the_definition(tmp_path: Path, name: str) -> None:
     streams = inputs(name, 4)
     runtime = {"kind": "ray", "hosts": 3, "batch_rows": 3}
     path = write(tmp_path, name, streams, runtime=runtime, optimizer={"name": "random", "seed": 1})
@@ -179,7 +179,7 @@ def test_the_simulation_runs_flows(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_failed_run_of_a_flow_goes_on(tmp_path: Path, name: str) -> None:
+def test_a_failed_run_of_a_flow_resumes(tmp_path: Path, name: str) -> None:
     streams = {**inputs(name, 6), "lines": lines(6, 300)}
     optimizer = {"name": "random", "seed": 3}
     for place in (150, 230):
@@ -230,7 +230,7 @@ def test_the_resolved_plan_file_runs_again(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_plan_files_say_what_is_wrong(
+def test_wrong_plan_files_name_the_problem(
     tmp_path: Path, change: dict[str, Any], error: type[Exception], problem: str
 ) -> None:
     path = write(tmp_path, "bag", inputs("bag", 1))

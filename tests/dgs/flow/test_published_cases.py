@@ -22,7 +22,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_flow_means_what_the_case_says(name):
+def test_definition_of_a_flow_has_the_outputs_of_the_case(name):
     flow, read = SMALL[name]
     assert digest(flow.denote(read())) == expected(name)
 
@@ -33,21 +33,21 @@ def outputs(flow, inputs):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_compiled_flow_gives_what_the_case_says(name):
+def test_compiled_flow_has_the_outputs_of_the_case(name):
     flow, read = SMALL[name]
     assert digest(outputs(flow, read())) == expected(name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_large_compiled_flow_gives_what_the_case_says(name):
+def test_large_compiled_flow_has_the_outputs_of_the_case(name):
     flow, read = LARGE[name]
     assert digest(outputs(flow, read())) == expected(name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_large_flow_means_what_the_case_says(name):
+def test_definition_of_a_large_flow_has_the_outputs_of_the_case(name):
     flow, read = LARGE[name]
     assert digest(flow.denote(read())) == expected(name)
 

@@ -60,7 +60,7 @@ def test_an_item_of_an_ordered_step_names_its_key_and_row(tmp_path: Path) -> Non
         ("blocks", "step 3 'block' at flows.py:{}, function blocks.block, key 'kaputt', at 10"),
     ],
 )
-def test_a_step_behind_the_end_of_a_block_names_key_and_block(tmp_path: Path, name: str, step: str) -> None:
+def test_a_step_after_the_end_of_a_block_names_key_and_block(tmp_path: Path, name: str, step: str) -> None:
     text = "return words(lines).block(block)" if name == "blocks" else f"def {name}"
     assert f"({step.format(line_of(text))})" in str(raised(tmp_path, name, "late"))
 

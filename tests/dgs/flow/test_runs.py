@@ -43,7 +43,7 @@ def test_run_of_a_flow_into_a_program_gives_the_rows_of_its_case():
     assert digest(run.outputs) == expected("apache_since_404")
 
 
-def test_run_of_a_random_flow_gives_what_it_means():
+def test_run_of_a_random_flow_has_the_outputs_of_its_definition():
     for seed in range(12):
         case = flows.case(seed)
         run = dgs.run(case.flow, streams=case.inputs, runtime="local")

@@ -57,12 +57,12 @@ def test_a_run_of_a_flow_is_resumed_with_the_flow(tmp_path: Path, made, number: 
     assert run.state == dgs.run(made, streams=ROWS).state
 
 
-def test_a_run_of_a_flow_goes_on_with_run(tmp_path: Path) -> None:
+def test_a_run_of_a_flow_is_resumed_by_run(tmp_path: Path) -> None:
     started(folds, tmp_path / "run", 40)
     assert dgs.run(folds, streams=ROWS, run_dir=tmp_path / "run", resume=True).report["status"] == "done"
 
 
-def test_what_is_neither_program_nor_flow_is_refused(tmp_path: Path) -> None:
+def test_other_values_than_programs_and_flows_are_refused(tmp_path: Path) -> None:
     started(sums, tmp_path / "run", 6)
     with pytest.raises(UsageError, match=r"dgs.resume\(program=\) takes a program or a flow, and not a str"):
         dgs.resume(tmp_path / "run", program="sums", streams=ROWS)  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def note(text: str) -> str:
 
 
 @pytest.mark.parametrize("step", RAISING)
-def test_the_meaning_names_what_raises_as_the_run_does(step: str) -> None:
+def test_the_definition_names_the_failing_step_as_the_run_does(step: str) -> None:
     made = flow(clock=every(10))(RAISING[step])
     with pytest.raises(UserCodeError) as run:
         dgs.run(made, streams={"n": ROWS["numbers"]})

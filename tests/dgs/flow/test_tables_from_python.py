@@ -52,7 +52,7 @@ FLOWS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FLOWS)
-def test_a_table_gives_what_its_rows_give(name, form):
+def test_a_table_equals_its_rows(name, form):
     expected = counted(FLOWS[name].denote({"rows": ROWS}))
     assert counted(FLOWS[name].denote({"rows": FORMS[form]})) == expected
     assert counted(dgs.run(FLOWS[name], streams={"rows": FORMS[form]}, verify=True).outputs) == expected
@@ -89,7 +89,7 @@ def test_a_pipeline_takes_tables():
         (7, "gets no list of elements"),
     ],
 )
-def test_what_is_no_stream_is_refused(given, problem):
+def test_other_values_than_streams_are_refused(given, problem):
     for call in (
         lambda: dgs.run(FLOWS["sum"], streams={"rows": given}),
         lambda: FLOWS["sum"].denote({"rows": given}),

@@ -53,7 +53,7 @@ def sums_or_queues(state):
 
 @pytest.mark.parametrize("share_of_floats", [0, 0.1], ids=["integers", "some floats"])
 @pytest.mark.parametrize("seed", range(60))
-def test_windows_are_what_their_flow_means(seed, share_of_floats):
+def test_windows_equal_the_definition_of_their_flow(seed, share_of_floats):
     one = case(seed, share_of_floats)
     program, streams = one.made.program, flows.batches(one.made, one.inputs, one.ticks)
     assert flows.counted(output.value for output in one.run().outputs) == one.means()
@@ -82,7 +82,7 @@ def test_a_store_is_of_sums_while_all_is_integers(values, forms):
     assert sums_or_queues(one.run().state) == forms
 
 
-def test_a_store_of_queues_goes_on():
+def test_a_saved_store_of_queues_can_be_used():
     """States saved by versions without a store for sums have queues."""
     rows = [(10 * n, ["ab"[n % 2], n]) for n in range(12)]
     one = flows.Case(windowed(SUM, 40, 10, "all"), {"a": rows}, [*range(10, 120, 10), FINAL], 2)

@@ -158,7 +158,7 @@ def test_sort_puts_rows_in_order_and_keeps_equal_times():
     assert [payload for _, _, payload in outputs] == [2, 4, 1, 3]
 
 
-def test_a_frame_of_one_kind_needs_no_words():
+def test_a_frame_of_one_kind_needs_no_arguments():
     assert dgs.run(
         Seen, streams={"x": pl.DataFrame({"tag": [["reading", "a"]], "ts": [1], "payload": [5]})}
     ).outputs == [["a", 1, 5]]
@@ -256,7 +256,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), WRONG, ids=[text for _, _, text in WRONG])
-def test_wrong_frames_say_what_to_do(call, error, text):
+def test_wrong_frames_name_a_fix(call, error, text):
     with pytest.raises(error, match=text):
         call()
 

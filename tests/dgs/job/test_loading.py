@@ -84,7 +84,7 @@ def test_load_from_package_finds_modules_beside_the_plan_file(project):
         ("builtins:list", {}, "it makes a list"),
     ],
 )
-def test_load_program_says_what_is_wrong(project, ref, args, message):
+def test_load_program_explains_the_problem(project, ref, args, message):
     with pytest.raises(ProgramImportError, match=message):
         load_program(ProgramConfig(ref=ref, args=args), project)
 

@@ -22,7 +22,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
 
 
-def test_what_others_have_beside_the_file_is_left_alone(tmp_path):
+def test_files_of_others_beside_the_file_are_left_alone(tmp_path):
     theirs, path = tmp_path / "theirs", tmp_path / "state.json"
     theirs.write_text("mine")
     for name in ("state.json.draft", ".state.json.draft"):

@@ -143,11 +143,11 @@ def test_comments_layout_and_docstrings_are_no_change(old, new):
     assert pieces(PROGRAM.replace(old, new)) == pieces(PROGRAM)
 
 
-def test_what_only_a_script_executes_is_no_change():
+def test_code_that_only_a_script_executes_is_no_change():
     assert pieces("x = 1") == pieces("x = 1\nif __name__ == '__main__':\n    print(x)")
 
 
-def test_a_program_in_a_script_is_what_its_class_mentions(project):
+def test_the_digest_of_a_program_in_a_script_has_what_its_class_mentions(project):
     def scripted(extra="", **values):
         return output_of(project, extra + SCRIPT.format(**{"limit": 1, "factor": 2, "step": 5, **values}))
 

@@ -128,7 +128,7 @@ LOOSE = [
 
 
 @pytest.mark.parametrize(("path", "value"), LOOSE)
-def test_what_only_looks_like_a_number_or_a_truth_is_an_error_with_its_line(path, value):
+def test_texts_like_numbers_or_truth_values_are_errors_with_their_line(path, value):
     data = {**plan("jsonl"), "sinks": [{"stdout": True}], "report": False}
     here, *rest = data, *path.split(".")
     for part in rest[:-1]:

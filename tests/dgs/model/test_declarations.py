@@ -200,13 +200,13 @@ def test_an_inherited_relation_and_one_of_an_instance():
         ("join_states", "join"),
     ],
 )
-def test_a_name_that_is_almost_that_of_a_part_is_told(written, meant):
+def test_a_name_similar_to_that_of_a_part_is_reported(written, meant):
     [told] = near_misses(made(**{written: 1}))
     assert told == f"Made.{written} is not a part of a program, and nothing calls it: is `{meant}` meant?"
     assert near_misses(made(**{written: len, meant: len})) == []
 
 
-def test_parts_and_other_names_are_not_told():
+def test_parts_and_other_names_are_not_reported():
     assert near_misses(made(join=len, fork=len, price=3, helper=1, _jion=1)) == []
 
 
@@ -250,7 +250,7 @@ def test_a_rule_whose_condition_does_not_take_two_tags(when):
         ("def join(self, left, right): yield left", "its `join` has a `yield`, so a call does nothing: return the result"),
     ],
 )  # fmt: skip
-def test_a_method_that_nobody_would_run_is_refused(methods, said):
+def test_an_async_or_generator_method_is_refused(methods, said):
     names = {}
     exec(methods, names)
     plain = {"init": lambda _: 0, "update": lambda _self, state, _event, _emit: state}

@@ -110,7 +110,7 @@ def test_any_sequence_is_a_column(taken, values):
     "values",
     ["abc", b"abc", {1, 2, 3}, 5, np.array(5), iter([1, 2, 3]), {"n": 1}, {"n": [1, 2, 3], "m": [1]}],
 )
-def test_what_is_no_column_is_refused_where_it_is_given(taken, values):
+def test_other_values_than_columns_are_refused_at_once(taken, values):
     with pytest.raises(ProgramError, match=r"is no column|differ in length"):
         taken(values)
 

@@ -21,13 +21,13 @@ def test_every_event_lies_between_begin_and_end(key):
 
 
 @given(keys, keys)
-def test_after_event_lies_directly_behind_it(a, b):
+def test_after_event_lies_directly_after_it(a, b):
     assert a < after_event(a)
     assert (b < after_event(a)) == (b <= a)
 
 
 @given(timestamps, keys)
-def test_after_heartbeat_bounds_what_the_heartbeat_promised(ts, key):
+def test_after_heartbeat_is_the_bound_of_the_heartbeat(ts, key):
     """Exactly the keys with a greater timestamp are at or above the frontier."""
     frontier = after_heartbeat(ts, key.rank)
     assert (key >= frontier) == (key.ts > ts)
@@ -38,6 +38,6 @@ def test_after_heartbeat_at_the_end_of_time_is_the_end():
     assert after_heartbeat(MAX_TS - 1, 3) == END
 
 
-def test_a_path_orders_the_outputs_of_one_event_behind_it():
+def test_a_path_orders_the_outputs_of_one_event():
     event = OrderKey(5, 1, 7)
     assert event < OrderKey(5, 1, 7, (0, 0, 0)) < OrderKey(5, 1, 7, (0, 0, 1)) < after_event(event)

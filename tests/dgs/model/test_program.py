@@ -59,7 +59,7 @@ def test_a_program_of_any_state_may_leave_its_types_open_for_subclasses():
     assert Closed.__mro__[:3] == (Closed, Open, Program)
 
 
-def test_gives_tells_what_a_program_overrides():
+def test_gives_is_true_for_methods_that_a_program_overrides():
     assert Counters().gives("update_batch")
     assert not History().gives("update_batch")
     assert not EventWindow().gives("fork")

@@ -82,6 +82,6 @@ def test_following_ends_with_the_run(tmp_path, file):
     assert list(follow(tmp_path, sleep=lambda _: file.add(over))) == [ONE, None, over]
 
 
-def test_following_ends_when_nobody_runs_it(tmp_path, file):
+def test_following_ends_when_no_process_runs_it(tmp_path, file):
     file.add(ONE)
     assert list(follow(tmp_path, is_alive=lambda: False)) == [ONE]

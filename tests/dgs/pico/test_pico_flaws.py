@@ -71,7 +71,7 @@ def test_p6_partial_windows_are_emitted_or_dropped_and_empty_ones_never_are(part
     assert stream.denote({"a": []}) == stream.run(streams={"a": []}).outputs == []
 
 
-def test_p7_a_file_is_a_bag_unless_its_structure_is_said(tmp_path):
+def test_p7_a_file_is_a_bag_unless_its_structure_is_given(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("b\na\n")
     assert new(from_lines(str(path))).types() == "() -> (str)s, for s in bag"

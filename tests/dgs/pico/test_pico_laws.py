@@ -86,7 +86,7 @@ def run(pipeline, inputs):
 
 
 @law(structure=structures, data=st.data(), inputs=streams)
-def test_lowering_gives_what_a_pipeline_means(structure, data, inputs):
+def test_lowering_keeps_the_outputs_of_the_definition(structure, data, inputs):
     pipeline = data.draw(pipelines(structure))
     inputs = {name: inputs[name] for name in pipeline.flow().streams}
     found, expected = run(pipeline, inputs), pipeline.denote(inputs)
@@ -264,7 +264,7 @@ MUTANTS = [
     (key_of_a_window_lost, test_windows_of_groups_are_those_of_each_group_alone),
     (start_in_each_part, test_fold_reduce_any_partition),
     (partial_windows_dropped_on_lists, test_structures_agree),
-    (window_before_partition, test_lowering_gives_what_a_pipeline_means),
+    (window_before_partition, test_lowering_keeps_the_outputs_of_the_definition),
 ]
 
 

@@ -92,7 +92,7 @@ def test_flow_and_program_of_a_pipeline_are_those_of_any_flow(path):
     assert Counter(dgs.run(flow, streams=elements).outputs) == Counter(flow.denote(elements))
 
 
-def test_what_cannot_be_run_yet_is_refused_and_still_has_a_meaning():
+def test_pipelines_that_cannot_be_run_yet_are_refused_but_have_a_meaning():
     over = window(2, 2, "count")
     low = new(w_p(reduce(min), by=first, over=over))
     pipeline = new(from_stream("prices")) | low | new(w_p(reduce(min), by=len, over=over))
@@ -131,7 +131,7 @@ def test_elements_without_time_are_refused(elements):
             read({"prices": elements})
 
 
-def test_what_is_no_job_is_refused():
+def test_other_values_than_jobs_are_refused():
     with pytest.raises(dgs.errors.UsageError, match="not a Pipeline; call its run"):
         dgs.run(new(from_stream("prices")), streams={"prices": []})
 
@@ -184,7 +184,7 @@ def test_word_count_of_shakespeare_gives_the_rows_of_its_case(how):
     assert Counter(found) == Counter(pipeline.denote())
 
 
-def test_a_join_in_place_does_not_change_what_another_window_reads():
+def test_a_join_in_place_does_not_change_the_input_of_another_window():
     def joined(left, right):
         left.update(right)
         return left

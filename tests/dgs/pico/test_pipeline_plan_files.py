@@ -104,7 +104,9 @@ def counted(values: list[Any]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", ["lowest", "seconds", "listed"])
-def test_a_run_gives_what_the_pipeline_means(write: Any, tmp_path: Path, name: str) -> None:
+def test_a_run_has_the_outputs_of_the_definition_of_its_pipeline(
+    write: Any, tmp_path: Path, name: str
+) -> None:
     for seed in range(3):
         path = write(name, time={"unit": "ms"}, optimizer={"name": "random", "seed": seed})
         assert counted(dgs.run(path, verify=True).outputs) == counted(meant(tmp_path, name))
@@ -155,7 +157,7 @@ def test_the_simulation_runs_a_pipeline(write: Any) -> None:
         case.check(seed)
 
 
-def test_a_failed_run_of_a_pipeline_goes_on(write: Any, tmp_path: Path) -> None:
+def test_a_failed_run_of_a_pipeline_resumes(write: Any, tmp_path: Path) -> None:
     path = write("lowest", checkpoint={"every": "1ms"}, optimizer={"name": "random", "seed": 1})
     (tmp_path / "stop").touch()
     with pytest.raises(UserCodeError, match="boom"):
@@ -195,7 +197,7 @@ def test_a_failed_run_of_a_pipeline_goes_on(write: Any, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_plan_files_say_what_is_wrong(
+def test_wrong_plan_files_name_the_problem(
     write: Any, plan: dict[str, Any], error: type[Exception], problem: str
 ) -> None:
     with pytest.raises(error, match=problem):

@@ -176,7 +176,7 @@ def test_a_key_of_weight_0_with_another_sum_stays():
 
 
 @pytest.mark.parametrize("far", [3, 300, 2**40])
-def test_groups_at_places_are_those_that_arrow_makes(far):
+def test_groups_at_places_are_those_of_arrow(far):
     for seed in range(30):
         random = np.random.default_rng(seed)
         rows = int(random.integers(1, 50))

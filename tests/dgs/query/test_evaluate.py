@@ -196,7 +196,7 @@ def test_a_row_with_more_deletions_than_insertions_is_refused():
         ("eq", (None, 1), None),
     ],
 )
-def test_functions_mean_what_the_table_says(function, arguments, expected):
+def test_functions_equal_those_of_the_table(function, arguments, expected):
     assert value(call(function, *map(literal, arguments))) == expected
 
 

@@ -113,7 +113,7 @@ def plain(value):
 
 
 @pytest.mark.parametrize("name", sorted({*OF_SQL} - {"intdiv", "array", "pi", "like_escape"}))
-def test_a_function_gives_what_duckdb_gives(name):
+def test_a_function_equals_that_of_duckdb(name):
     for schema, rows in combinations(name):
         scalar = call(name, *map(column, schema.names))
         meaning = bound(scalar, schema)
@@ -128,7 +128,7 @@ def test_a_function_gives_what_duckdb_gives(name):
 
 @pytest.mark.parametrize("of", [INT, FLOAT, TEXT, BOOL, TIME], ids=str)
 @pytest.mark.parametrize("wanted", ["BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP"])
-def test_a_cast_gives_what_duckdb_gives(of, wanted):
+def test_a_cast_equals_that_of_duckdb(of, wanted):
     schema = Schema((("a", of),))
     scalar = exp.Cast(this=column("a"), to=exp.DataType.build(wanted, dialect="duckdb"))
     if (wanted == "TIMESTAMP" and of not in (TEXT, TIME)) or (

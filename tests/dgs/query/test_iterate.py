@@ -86,7 +86,7 @@ def test_names_that_differ_in_their_letters_size_alone_stay_apart():
     assert rows == {"answer": [(2, 3, 1)]}
 
 
-def test_what_is_read_twice_is_computed_once(monkeypatch):
+def test_shared_nodes_are_computed_once(monkeypatch):
     statements = []
     run = duck.run
     monkeypatch.setattr(duck, "run", lambda text, *more: statements.append(text) or run(text, *more))

@@ -31,7 +31,7 @@ def test_a_mistake_ends_nothing(prompt: Prompt) -> None:
     assert prompt.fed("b = LIMIT a 1; DUMP b;") == ["(1,a)"]
 
 
-def test_what_reads_a_lost_alias_is_said_too(prompt: Prompt) -> None:
+def test_readers_of_a_lost_alias_are_reported_too(prompt: Prompt) -> None:
     prompt.fed("b = FILTER a BY m == 1;")
     for line in ("DUMP b;", "DESCRIBE b;"):
         (said,) = prompt.fed(line)

@@ -57,7 +57,7 @@ def test_three_tables_are_the_same_under_any_plan(seed):
     )
 
 
-def test_the_state_of_three_tables_is_what_the_design_says():
+def test_the_state_of_three_tables_is_that_of_the_design():
     given = three_tables.rows()
     program = three_tables.program()
     assert program.split.klass == "B"

@@ -126,7 +126,7 @@ def test_a_state_that_is_merged_into_itself_is_seen(name):
     assert any(differs(name, seed, merged_into_itself) for seed in range(12))
 
 
-def test_closure_is_what_reaches_what():
+def test_closure_is_reachability():
     batches = history(Random(5))
     edges = sum_of(*(one["E"] for one in batches))
     reached = set(edges)

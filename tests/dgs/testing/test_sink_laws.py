@@ -388,7 +388,7 @@ class KeepsTheLock(Table):
         self.db.commit()
 
 
-def test_lock_that_is_left_behind_shows(tmp_path):
+def test_leftover_lock_shows(tmp_path):
     kept = []
 
     def make():

@@ -99,7 +99,7 @@ class Shared:
         pass
 
 
-def test_the_store_in_memory_gives_back_what_was_committed():
+def test_the_store_in_memory_returns_the_last_commit():
     store = MemoryStore()
     check_store(lambda: Shared(store))
 

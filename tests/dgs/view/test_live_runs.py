@@ -95,7 +95,7 @@ def shown(folder, plan, *flags):
             process.wait(60)
 
 
-def test_a_run_that_waits_for_a_mute_stream_says_which_since_when_and_who_waits(tmp_path, visit):
+def test_a_run_that_waits_for_a_silent_stream_says_which_since_when_and_who_waits(tmp_path, visit):
     with running(tmp_path, "1/h", "--runtime", "local") as (url, _):
         opened = visit(url)
         opened.wait_for("[data-s=sentence]", "waits for stream 'barriers' to pass 1000.", 15)

@@ -39,7 +39,7 @@ def test_counts_become_rates_within_a_generation(tmp_path):
     assert all(worker.rate >= 0 for worker in restarted.workers)
 
 
-def test_a_restart_is_told_with_its_reason(tmp_path):
+def test_a_restart_is_reported_with_its_reason(tmp_path):
     seen = seen_in(leave(tmp_path, seconds=30, restart=12), "done")
     restarts = [one for one in seen.happenings if one.kind == "restart"]
     assert [(one.at, one.text) for one in restarts] == [
@@ -108,7 +108,7 @@ def test_a_run_that_ended_with_an_error_says_it(tmp_path):
     assert seen_in(directory, "failed").moments[-1].sentence == "The run has failed: DGS700: no."
 
 
-def test_news_are_what_came_since(tmp_path):
+def test_news_are_the_lines_since_the_last_look(tmp_path):
     directory = leave(tmp_path, seconds=10, status="running")
     status = ["running"]
     view = RunView(directory, lambda: status[0])
@@ -146,7 +146,7 @@ def test_figures_of_the_host_that_reports_first_belong_to_the_whole_plan():
     assert (first.hosts, second.hosts) == (2, 2)
 
 
-def test_what_a_lost_generation_did_is_no_part_of_the_next_one(tmp_path):
+def test_work_of_a_lost_generation_is_no_part_of_the_next_one(tmp_path):
     directory, plan = leave(tmp_path, seconds=12, status="running"), tree(6)
     lost = figures_of(plan, 12, restart=12)
     for figures in (replace(gathered((), lost), phase="starting"), figures_of(plan, 13, restart=12)):

@@ -161,7 +161,7 @@ def test_an_open_page_shows_a_restart_within_two_seconds(tmp_path, visit):
         opened.page.context.close()
 
 
-def test_what_an_open_page_is_told_never_becomes_markup(tmp_path, visit):
+def test_updates_of_an_open_page_never_become_markup(tmp_path, visit):
     plan = (Placed("w0", None), *(Placed(text, 0) for text in HOSTILE))
     directory = leave(tmp_path, plan, seconds=10, status="running", mute=HOSTILE[0], streams=30)
     file = FiguresFile(directory, warn=print)
@@ -213,7 +213,7 @@ def test_a_page_opened_before_the_first_figures_is_drawn_when_they_come(tmp_path
         opened.page.context.close()
 
 
-def test_200_workers_and_500_streams_are_told_within_a_second(tmp_path):
+def test_200_workers_and_500_streams_are_reported_within_a_second(tmp_path):
     plan = tree(200)
     directory = leave(tmp_path, plan, seconds=30, status="running", streams=500)
     view = RunView(directory, lambda: "running")

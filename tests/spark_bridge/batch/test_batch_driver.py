@@ -233,7 +233,7 @@ def test_run_that_fails_commits_nothing(here, tmp_path):
     assert not list((tmp_path / "out").glob("part-*.jsonl"))
 
 
-def test_run_that_was_stopped_elsewhere_is_finished_here(here, tmp_path):
+def test_run_that_was_stopped_on_another_runtime_is_finished_here(here, tmp_path):
     path = plan_file(tmp_path, sinks=[{"jsonl": {"path": "out"}}], checkpoint={"dir": "kept", "every": "1h"})
     whole = dgs.run(path, runtime="spark", fresh=True)
     again = dgs.run(path, runtime="spark", resume=True)

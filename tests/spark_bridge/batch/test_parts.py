@@ -218,7 +218,7 @@ def test_tag_that_no_worker_owns_is_refused_in_any_part(here, plan):
         dgs.run(plan, runtime="spark")
 
 
-def test_checkpoint_says_of_the_sources_what_one_reader_would_say(here, plan, tmp_path):
+def test_the_sources_of_a_checkpoint_are_those_of_one_reader(here, plan, tmp_path):
     document = json.loads(plan.read_text()) | {"checkpoint": {"dir": "kept", "every": "1h"}}
     plan.write_text(json.dumps(document))
     whole = dgs.run(plan, runtime="spark", fresh=True)
@@ -226,7 +226,7 @@ def test_checkpoint_says_of_the_sources_what_one_reader_would_say(here, plan, tm
     assert (again.report["events_in"], again.state) == (whole.report["events_in"], whole.state)
 
 
-def test_file_damaged_behind_its_footer_is_named(here, plan):
+def test_file_damaged_after_its_footer_is_named(here, plan):
     path = Path(plan.parent / "v.parquet")
     data = bytearray(path.read_bytes())
     data[20:60] = bytes(40)

@@ -140,7 +140,7 @@ def test_structs_are_merged_field_by_field():
     assert common_schema([one, other]).field("r").type == pa.struct([("a", pa.int64()), ("b", pa.int64())])
 
 
-def test_wrong_options_say_what_to_give(tmp_path):
+def test_wrong_options_name_the_right_values(tmp_path):
     with pytest.raises(UsageError, match="option"):
         readers.schema({})
     with pytest.raises(UsageError, match="not 'everything'"):

@@ -196,7 +196,7 @@ def test_a_micro_batch_has_no_more_epochs_than_asked_for(run):
     assert micro_batches(stream, stream.initialOffset(), ReadAllAvailable()) == ends[-1:]
 
 
-def test_a_stream_of_what_is_there_ends_although_the_run_goes_on(tmp_path):
+def test_a_stream_of_the_present_epochs_ends_although_the_run_goes_on(tmp_path):
     run = tmp_path / "run"
     (run / "out").mkdir(parents=True)
     (run / "plan.yaml").write_text('{"sinks": [{"spark": {"path": "out"}}]}')

@@ -80,13 +80,13 @@ def test_missing_schema_advises_a_file_at_the_path_or_columns(path, place):
         ("[PARQUET_TYPE_ILLEGAL] Illegal Parquet type: INT32 (TIME(MILLIS,false))", "with microseconds"),
     ],
 )
-def test_column_that_spark_refuses_is_reported_with_what_to_do(text, advice):
+def test_column_that_spark_refuses_is_reported_with_a_fix(text, advice):
     said = said_of(f"{text}. SQLSTATE: 42711", format="parquet", path="in")
     assert text in said
     assert advice in said
 
 
-def test_files_whose_columns_differ_in_case_only_are_refused_with_what_to_do(spark, tmp_path):
+def test_files_whose_columns_differ_in_case_only_are_refused_with_a_fix(spark, tmp_path):
     (tmp_path / "in").mkdir()
     columns = [pa.array([5])] * 3
     pq.write_table(pa.table(columns, names=["ts", "A", "a"]), tmp_path / "in" / "0.parquet")

@@ -92,7 +92,7 @@ def outputs(plan, **options):
     return sorted(dgs.run(plan, **options).outputs)
 
 
-def test_run_over_spark_gives_what_a_run_over_the_files_gives(spark, job):
+def test_run_over_spark_equals_a_run_over_the_files(spark, job):
     expected = outputs(job("{parquet: {path: ends.parquet}}", "{parquet: {path: values.parquet}}"))
     assert len(expected) == 12
     source = "{{spark: {{format: parquet, path: {}.parquet}}}}"

@@ -64,9 +64,7 @@ def test_spark_sorts_batches_from_the_first_one_on_that_is_far_from_in_order(
 
 
 @pytest.mark.parametrize("most", [0, row_files.MOST_HELD], ids=["sorted by Spark", "on reading"])
-def test_row_groups_of_long_rows_are_small_so_that_readers_merge_many_files_in_little_memory(
-    spark, tmp_path, monkeypatch, most
-):
+def test_row_groups_of_long_rows_are_small(spark, tmp_path, monkeypatch, most):
     monkeypatch.setattr(row_files, "MOST_HELD", most)
     put_file(tmp_path / "in", 0, [(-i, i) for i in range(12_000)])
 

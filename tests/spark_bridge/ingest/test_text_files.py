@@ -118,7 +118,7 @@ def test_wrong_cell_beside_nulls_is_an_error_of_the_input_through_spark(spark, t
         ({"format": "csv", "ts": {"column": "a", "format": "%Y week %W"}}, "Spark reads no %W"),
     ],
 )
-def test_what_spark_cannot_read_is_refused_before_it_starts(options, said):
+def test_input_that_spark_cannot_read_is_refused_before_it_starts(options, said):
     source = {"spark": {"path": "a", **options}}
     config = StreamConfig.model_validate({"id": "s", "tags": {"kind": "n"}, "source": source})
     with pytest.raises(PlanFileError, match=said):

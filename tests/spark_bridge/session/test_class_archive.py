@@ -49,7 +49,7 @@ def test_archives_of_removed_installations_go_and_others_stay(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["begun", "kept"]
 
 
-def test_home_has_all_jars_and_copies_only_those_that_cost_time_without_what_does(tmp_path):
+def test_home_has_all_jars_and_copies_of_some_without_their_services(tmp_path):
     installed, work, place = tmp_path / "installed", tmp_path / "work", class_archive.place()
     installed.mkdir()
     service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"

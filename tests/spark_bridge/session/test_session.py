@@ -203,7 +203,7 @@ def test_unusable_session_is_stopped_with_its_reason(monkeypatch, tmp_path):
     assert stopped == [True]
 
 
-def test_setting_that_spark_refuses_at_its_start_is_told_before_java_ends(monkeypatch, tmp_path):
+def test_setting_that_spark_refuses_at_its_start_is_reported_before_java_ends(monkeypatch, tmp_path):
     stopped = []
 
     class OfJavaError(Exception):

@@ -71,7 +71,7 @@ def resumed(run, program=Sums, **options):
     return dgs.resume(run, program=program(run.parent / "broken"), streams=STREAMS, **options)
 
 
-def test_run_goes_on_from_the_table_and_repeats_nothing(failed):
+def test_run_resumes_from_the_table_and_repeats_nothing(failed):
     before = pq.read_table(failed.parent / "saved").to_pylist()
     assert {row["name"] for row in before} == {"run"}
     resumed(failed, from_table=True)

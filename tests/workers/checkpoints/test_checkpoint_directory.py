@@ -28,7 +28,7 @@ def damage(path):
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def test_list_tells_what_each_state_is(directory):
+def test_list_describes_each_state(directory):
     infos = directory.list()
     assert [(info.file, info.epoch, info.is_committed, info.problem) for info in infos] == [
         (f"state-{epoch}.dgs", epoch, True, None) for epoch in (1, 2, 3)
@@ -39,7 +39,7 @@ def test_list_tells_what_each_state_is(directory):
     assert (said.checkpoint.events, said.created_at) == (200, 1_700_000_000_000_000_000)
 
 
-def test_list_shows_damaged_and_uncommitted_states_as_what_they_are(folder, directory):
+def test_list_marks_damaged_and_uncommitted_states(folder, directory):
     damage(folder / "state-1.dgs")
     for name in RECORDS:
         (folder / name).unlink()
@@ -71,7 +71,7 @@ def test_load_gives_the_whole_checkpoint(directory):
     assert saved.checkpoint.positions == positions(2)
 
 
-def test_load_of_what_is_not_there_or_damaged_names_the_file(folder, directory):
+def test_load_of_a_missing_or_damaged_file_names_it(folder, directory):
     with pytest.raises(CorruptFileError, match=r"state-9.dgs .*No such file"):
         directory.load(9)
     damage(folder / "state-2.dgs")
@@ -79,7 +79,7 @@ def test_load_of_what_is_not_there_or_damaged_names_the_file(folder, directory):
         directory.load(2)
 
 
-def test_verify_names_every_file_and_what_is_wrong_with_it(folder, directory):
+def test_verify_names_every_file_and_its_problem(folder, directory):
     names = [*RECORDS, "state-1.dgs", "state-2.dgs", "state-3.dgs"]
     assert directory.verify() == [(name, None) for name in names]
     damage(folder / RECORDS[0])
@@ -116,7 +116,7 @@ def test_prune_always_keeps_one(directory):
     assert [info.epoch for info in directory.list()] == [3]
 
 
-def test_prune_of_all_that_there_is_changes_nothing(folder, directory):
+def test_prune_that_keeps_all_changes_nothing(folder, directory):
     before = {path.name: path.read_bytes() for path in folder.glob("*.dgs")}
     assert directory.prune(3) == []
     assert {path.name: path.read_bytes() for path in folder.glob("*.dgs")} == before

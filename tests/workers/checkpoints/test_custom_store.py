@@ -105,7 +105,7 @@ def test_run_that_has_kept_its_states_itself_takes_no_store(tmp_path):
     store.close()
 
 
-def test_run_whose_states_are_in_a_store_does_not_go_on_without_it(tmp_path):
+def test_run_whose_states_are_in_a_store_does_not_resume_without_it(tmp_path):
     committed(tmp_path)
     store = connected(tmp_path)
     job = SimpleNamespace(checkpoint=None, checkpoint_dir=tmp_path)

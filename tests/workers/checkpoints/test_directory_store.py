@@ -59,13 +59,13 @@ def damage(path):
     path.write_bytes(data)
 
 
-def test_store_begins_at_nothing_in_a_new_directory(folder, opened):
+def test_store_is_empty_in_a_new_directory(folder, opened):
     point = opened(folder).begin()
     assert_whole(point, 0)
     assert (point.generation, point.is_final) == (1, False)
 
 
-def test_store_resumes_from_what_was_committed_last(saved, opened):
+def test_store_resumes_from_the_last_commit(saved, opened):
     point = opened(saved).begin()
     assert_whole(point, 3)
     assert point.generation == 2
@@ -179,7 +179,7 @@ def test_an_older_generation_is_fenced_also_while_it_writes_its_state(saved, ope
     assert_whole(opened(saved).begin(), 3)
 
 
-def test_what_a_crash_left_unfinished_is_removed_and_nothing_else(saved, opened):
+def test_only_unfinished_files_of_a_crash_are_removed(saved, opened):
     for name in ("state-9.dgs.1f.tmp", "record-a.dgs.2e.tmp", "part-0.jsonl.tmp", "notes"):
         (saved / name).write_bytes(b"")
     opened(saved).begin()
@@ -196,7 +196,7 @@ def test_a_damaged_state_is_named_and_an_older_one_used_with_the_newest_record(s
     assert "digest" in rejected.problem
 
 
-def test_what_was_committed_stays_so_after_an_older_state_was_used_and_committed_from(saved, opened):
+def test_commits_stay_after_a_return_to_an_older_state(saved, opened):
     """Outputs up to the newest record are published: an older state must not repeat them."""
     damage(saved / "state-3.dgs")
     store = opened(saved)
@@ -273,7 +273,7 @@ def test_without_any_record_the_run_is_refused_unless_duplicates_are_accepted(sa
     assert_whole(opened(saved).begin(), 3)
 
 
-def test_without_records_and_states_whole_a_run_begins_anew_if_duplicates_are_accepted(saved, opened):
+def test_without_complete_records_and_states_a_run_starts_over_if_duplicates_are_accepted(saved, opened):
     for path in saved.glob("*.dgs"):
         damage(path)
     with pytest.raises(CheckpointRefusedError):
@@ -281,7 +281,7 @@ def test_without_records_and_states_whole_a_run_begins_anew_if_duplicates_are_ac
     assert_whole(opened(saved, accept_duplicates=True).begin(), 0)
 
 
-def test_without_any_whole_state_the_run_is_refused_unless_it_is_to_begin_anew(saved, opened):
+def test_without_any_complete_state_the_run_is_refused_unless_it_may_start_over(saved, opened):
     for path in saved.glob("state-*.dgs"):
         damage(path)
     store = opened(saved)
@@ -366,7 +366,7 @@ def test_another_format_is_refused_and_left_alone(saved, opened, monkeypatch):
     assert (saved / RECORDS[0]).read_bytes() == newer
 
 
-def test_a_commit_that_fails_leaves_the_one_before_and_the_next_one_works(saved, opened, monkeypatch):
+def test_a_commit_that_fails_leaves_the_previous_one_and_the_next_one_works(saved, opened, monkeypatch):
     store = opened(saved)
     store.begin()
 

@@ -4,7 +4,7 @@ from dgs.workers.recovery.checkpoint import MemoryStore
 from tests.workers.checkpoints.saving import assert_whole, checkpoint, staged
 
 
-def test_memory_store_begins_from_nothing_and_then_from_the_last_checkpoint():
+def test_memory_store_begins_empty_and_then_from_the_last_checkpoint():
     store = MemoryStore()
     assert_whole(store.begin(), 0)
     store.commit(checkpoint(1))

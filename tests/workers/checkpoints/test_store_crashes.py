@@ -194,7 +194,7 @@ def test_any_one_damaged_file_is_survived():
             run = started(bit, 3)
 
 
-def test_whatever_happens_nothing_is_a_mixture():
+def test_no_state_is_a_mixture_under_any_faults():
     """Here everything fails at once, and a refusal is allowed."""
     begun = refused = 0
     for seed in range(80):

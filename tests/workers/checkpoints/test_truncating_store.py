@@ -31,7 +31,7 @@ def bases(kept):
     return [found.positions.base("s").ts for found in kept]
 
 
-def test_logs_are_truncated_when_an_older_checkpoint_has_gone(opened, tmp_path):
+def test_logs_are_truncated_after_an_older_checkpoint_is_removed(opened, tmp_path):
     asked = []
     store = opened(lambda kept: asked.append(bases(kept)))
     store.begin()
@@ -48,7 +48,7 @@ def test_logs_are_truncated_when_an_older_checkpoint_has_gone(opened, tmp_path):
     assert bases(kept_checkpoints(tmp_path).values()) == [30, 50]
 
 
-def test_failure_to_truncate_is_told_once_and_the_run_goes_on(opened, tmp_path):
+def test_failure_to_truncate_is_reported_once_and_the_run_goes_on(opened, tmp_path):
     told = []
 
     def failing(_kept):

@@ -286,7 +286,7 @@ def test_two_processes_of_one_writer_do_not_write_a_batch_twice(tmp_path):
     assert [first for first, _ in read_all(tmp_path)] == [0, 1, 2]
 
 
-def test_closed_stream_takes_nothing_more_but_what_it_has(tmp_path):
+def test_closed_stream_accepts_only_repeats(tmp_path):
     writer = LogWriter(tmp_path, "s", "w")
     writer.append(1, ts(1))
     writer.close()
@@ -297,7 +297,7 @@ def test_closed_stream_takes_nothing_more_but_what_it_has(tmp_path):
         writer.append(2, ts(2))
 
 
-def test_close_stream_closes_for_any_writer_and_refuses_what_is_no_stream(tmp_path):
+def test_close_stream_closes_for_any_writer_and_refuses_other_names(tmp_path):
     LogWriter(tmp_path, "s", "w").append(1, ts(1))
     close_stream(tmp_path, "s")
     reader = LogReader(tmp_path, "s")
@@ -394,7 +394,7 @@ def test_missing_segment_is_damage(tmp_path):
         reader.poll()
 
 
-def test_file_that_a_crash_left_behind_is_nothing(tmp_path):
+def test_leftover_file_of_a_crash_is_ignored(tmp_path):
     path = one_segment(tmp_path)
     path.with_name(f"{path.name}.1a2b3c.tmp").write_bytes(b"torn")
     assert len(read_all(tmp_path)) == 1
@@ -428,7 +428,7 @@ for batch in range(10_000):
 """
 
 
-def test_what_was_appended_survives_a_kill(tmp_path):
+def test_appended_lines_survive_a_kill(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -445,7 +445,7 @@ def test_what_was_appended_survives_a_kill(tmp_path):
     assert writer.append(done[-1], ts(done[-1], done[-1])).number == done[-1]
 
 
-def test_log_below_what_is_no_directory_cannot_be_written(tmp_path):
+def test_log_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputUnwritableError, match="file"):
         LogWriter(tmp_path / "file" / "log", "s", "w")

@@ -61,7 +61,7 @@ def test_no_beginning_of_a_line_is_taken_for_it():
     assert {read_line(line[:stop], HEAD) for stop in range(len(line))} == {None}
 
 
-def test_what_is_no_line_is_left_out():
+def test_wrong_lines_are_left_out():
     for text in ("", "7", "[]", "{}", '{"t": 1, "workers": 7}', '{"t": 1, "workers": {"w0": 3}}'):
         assert read_line(text, HEAD) is None
 

@@ -50,7 +50,7 @@ def test_thinned_lines_are_thinned_again_when_there_are_too_many(tmp_path, monke
     assert times(tmp_path / OLD)[0] < HOUR
 
 
-def test_a_later_process_of_the_run_goes_on(tmp_path):
+def test_a_later_process_resumes_the_run(tmp_path):
     written(tmp_path, 3)
     with (tmp_path / CURRENT).open("a") as file:
         file.write('{"t": 3.0, "wor')

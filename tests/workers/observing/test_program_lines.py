@@ -19,7 +19,7 @@ def texts(lines):
     return [line.text for line in lines]
 
 
-def test_more_lines_than_so_many_a_second_are_counted():
+def test_lines_above_the_limit_per_second_are_counted():
     now = [100.0]
     lines = ProgramLines(clock=lambda: now[0])
     with lines.prints():
@@ -125,7 +125,7 @@ def test_levels_that_the_caller_has_set_stay():
     assert texts(lines.take()) == ["wanted"]
 
 
-def test_prints_that_nobody_reads_leave_stdout_alone():
+def test_prints_without_a_reader_do_not_affect_stdout():
     lines, before = ProgramLines(clock=time.monotonic, takes_prints=False), sys.stdout
     with lines.prints():
         assert sys.stdout is before

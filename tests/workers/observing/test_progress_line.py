@@ -65,7 +65,7 @@ def test_short_waits_are_not_shown():
     assert "waits" not in shown.line()
 
 
-def test_percent_and_what_is_left_count_what_is_processed():
+def test_percent_and_remaining_time_count_processed_events():
     shown = Progressing()
     for t in range(6):
         done = 100 * t
@@ -76,7 +76,7 @@ def test_percent_and_what_is_left_count_what_is_processed():
     assert "5 s to go" in shown.line()
 
 
-def test_what_is_left_is_known_though_a_generation_begins_without_figures_of_streams():
+def test_remaining_time_is_known_though_a_generation_begins_without_figures_of_streams():
     shown = Rates()
     shown.add(RunFigures(t=10.0, phase="starting"))
     for t in range(15, 18):
@@ -122,7 +122,7 @@ SPEEDS = {
 
 @pytest.mark.parametrize("speed", SPEEDS)
 @pytest.mark.parametrize("seconds", [40, 400])
-def test_what_is_left_is_right_to_a_fifth_from_half_way_on_also_if_the_speed_changes(speed, seconds):
+def test_remaining_time_is_right_to_a_fifth_from_half_way_on_also_if_the_speed_changes(speed, seconds):
     chance, shares = random.Random(speed), [0.0]
     while shares[-1] < 1.0:
         at = len(shares) / seconds

@@ -67,7 +67,7 @@ class Column(Windows):
         return state
 
 
-def test_a_column_stays_one_on_its_way():
+def test_a_column_stays_a_column_on_its_way():
     from dgs.model.events import EventBatch
     from dgs.model.user_code import UserCode
     from dgs.workers.protocol.folding.update_loop import ScalarLoop

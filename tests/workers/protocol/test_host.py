@@ -89,7 +89,7 @@ def test_host_numbers_its_frames_and_keeps_the_order_of_messages():
     assert list(host.frames()) == []
 
 
-def test_host_names_stream_row_and_tag_of_an_event_nobody_owns():
+def test_host_names_stream_row_and_tag_of_an_event_without_an_owner():
     host = make_host(0, ("v0",))
     batch = EventBatch.of(
         "v0", rank=1, tags=[VALUE(0), VALUE(7)], codes=[0, 0, 1], ts=[1, 2, 3], seq=[10, 11, 12]

@@ -91,7 +91,7 @@ MAILBOX: list[tuple[Spoil, str]] = [
 
 
 @spoils(*MAILBOX)
-def test_mailbox_notices_what_is_spoilt(spoil, problem):
+def test_mailbox_notices_a_corrupted_state(spoil, problem):
     box = mailbox()
     assert_noticed(box, box, spoil, problem)
 
@@ -168,26 +168,26 @@ FORKING: list[tuple[Spoil, str]] = [
 
 
 @spoils(*LEAF)
-def test_leaf_notices_what_is_spoilt(spoil, problem):
+def test_leaf_notices_a_corrupted_state(spoil, problem):
     leaf = worker(EventWindow(), "leaf0")
     assert_noticed(leaf, leaf, spoil, problem)
 
 
 @spoils(*INNER, *KEEPING)
-def test_worker_that_keeps_the_base_notices_what_is_spoilt(spoil, problem):
+def test_worker_that_keeps_the_base_notices_a_corrupted_state(spoil, problem):
     inner = worker(EventWindow(), "root")
     assert isinstance(inner, KeepingInner)
     assert_noticed(inner, inner, spoil, problem)
 
 
 @spoils(*INNER, *FORKING)
-def test_worker_that_forks_notices_what_is_spoilt(spoil, problem):
+def test_worker_that_forks_notices_a_corrupted_state(spoil, problem):
     inner = worker(Ordinary(), "root")
     assert isinstance(inner, ForkingInner)
     assert_noticed(inner, inner, spoil, problem)
 
 
-def test_worker_notices_what_is_in_flight_behind_a_request_that_takes_its_state():
+def test_worker_notices_events_in_flight_after_a_request_that_takes_its_state():
     inner = worker(Ordinary(), "root", DEEP)
     assert_noticed(inner, inner, go_on_behind_a_hand_over, "behind a request that takes the state")
 
@@ -207,7 +207,7 @@ HOST: list[tuple[Spoil, str]] = [
 
 
 @spoils(*HOST)
-def test_host_notices_what_is_spoilt(spoil, problem):
+def test_host_notices_a_corrupted_state(spoil, problem):
     host = host_of(Ordinary())
     assert_noticed(host, host, spoil, problem)
 
@@ -220,7 +220,7 @@ EDGES: list[tuple[Spoil, str]] = [
 
 
 @spoils(*EDGES)
-def test_host_notices_what_is_spoilt_at_its_edges(spoil, problem):
+def test_host_notices_a_corrupted_state_of_its_edges(spoil, problem):
     host = host_of(Ordinary(), home={"root": 0, "leaf0": 0, "leaf1": 1})
     assert_noticed(host, host._edges, spoil, problem)
 

@@ -73,7 +73,7 @@ def test_lanes_at_a_parent_are_connected_through_its_subtree():
     assert lanes.ordered("root") == {a: (b,), b: (a,), c: ()}
 
 
-def test_router_finds_the_lane_of_keys_nobody_has_seen():
+def test_router_finds_the_lane_of_unseen_keys():
     plan = Plan(PlanNode("w0", ImplTagSet.of(views=TagSet.of(VIEW))))
     router = Router(Lanes(plan, BY_KEY))
     assert router.lane("views", VIEW("never seen")) == 0

@@ -63,7 +63,7 @@ def released(box: Mailbox) -> list[tuple[int, OrderKey]]:
 
 
 @given(relations(), st.data())
-def test_mailbox_releases_exactly_what_the_rule_allows(ordered, data):
+def test_mailbox_releases_exactly_the_events_that_the_rule_allows(ordered, data):
     box, model = Mailbox(range(OWN), ordered), OneByOne(ordered)
     seq = dict.fromkeys(range(LANES), 0)
     now = dict.fromkeys(range(LANES), 0)

@@ -214,7 +214,7 @@ def poison_of(*batches: EventBatch) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
 @pytest.mark.parametrize("make", [Counters, SumCounters, EventWindow, WindowsAtOnce])
-def test_run_is_folded_as_if_what_raises_had_not_come(make, seed):
+def test_run_is_folded_without_events_that_raise(make, seed):
     rnd = random.Random(seed)
     tags = [[INC(0), INC(1)], [READ(0), READ(1)]] if issubclass(make, Counters) else [[VALUE(0)], [BARRIER()]]
     batches = [events_of(f"s{i}", i, tags[i], rnd, rnd.choice([1, 5, 200])) for i in range(2)]
@@ -233,7 +233,7 @@ def test_run_is_folded_as_if_what_raises_had_not_come(make, seed):
 
 @pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
 @pytest.mark.parametrize("make", [SumCounters, EventWindow, WindowsAtOnce, EchoWindow])
-def test_windows_are_folded_as_if_what_raises_had_not_come(make, seed):
+def test_windows_are_folded_without_events_that_raise(make, seed):
     rnd = random.Random(seed)
     batch = events_of("s0", 0, [INC(0), INC(1)] if make is SumCounters else [VALUE(0)], rnd, 60)
     keys = events_of("s1", 1, [BARRIER()], rnd, 4).keys_only()
@@ -249,7 +249,7 @@ def test_windows_are_folded_as_if_what_raises_had_not_come(make, seed):
 
 
 @pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
-def test_events_are_folded_into_joined_states_as_if_what_raises_had_not_come(seed):
+def test_events_are_folded_into_joined_states_without_those_that_raise(seed):
     rnd = random.Random(seed)
     batch = events_of("s0", 0, [READ(0), READ(1)], rnd, 6)
     parts = [

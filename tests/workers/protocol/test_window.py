@@ -188,7 +188,7 @@ def test_checkpoint_does_not_wait_for_the_events_before_a_rare_synchronisation(
     assert max(waits) <= 5 * BOUNDS.seconds_in_flight
 
 
-def test_leaf_forgets_nothing_that_is_released_while_it_is_behind():
+def test_leaf_forgets_no_event_that_is_released_while_it_is_behind():
     """Events that arrive while a leaf is behind are folded after the held events, although nothing more arrives."""
     program = Slow(0.1, accumulates=False)
     host = host_of(Plan(node("root", r=READ(0))), program)

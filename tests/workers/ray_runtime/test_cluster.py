@@ -87,7 +87,7 @@ print("ended", flush=True)
 """
 
 
-def test_ray_takes_no_signal_from_those_who_wait_for_it():
+def test_ray_takes_no_signal_from_a_process_that_waits_for_it():
     """Ray's handlers, one in Python and one in C++, would end the process with their own exit codes."""
     command = [sys.executable, "-c", SIGNALLED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -11,7 +11,7 @@ from dgs.workers.ray_runtime import machine_costs as module
 from dgs.workers.ray_runtime.machine_costs import SCALED, machine_costs
 
 
-def test_what_synchronising_takes_scales_the_work_of_our_code_and_nothing_else():
+def test_cost_of_synchronising_scales_only_the_work_of_our_code():
     found = machine_costs()
     factor = found.synchronisation / TYPICAL.synchronisation
     assert factor > 0

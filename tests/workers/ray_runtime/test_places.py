@@ -72,7 +72,7 @@ def test_hosts_start_on_nodes_that_answer_while_another_one_is_cut_off(port, clo
 
 
 @pytest.mark.parametrize(("cpus", "settings"), [(3, {"fewer_hosts": "wait"}), (0, {})])
-def test_run_waits_where_that_is_wanted_or_nothing_is_left(port, cpus, settings):
+def test_run_waits_by_setting_or_if_no_node_is_left(port, cpus, settings):
     count, _, told = placed([node("a", "127.0.0.1", cpus, port=port)], **settings)
     assert count == 4
     assert told == [f"the cluster has {cpus} CPUs for 4 hosts: the run waits for others for 120 s"]

@@ -91,7 +91,7 @@ def test_run_that_stops_does_not_need_the_leader():
     leader.check()
 
 
-def test_leader_that_takes_a_connection_is_there():
+def test_leader_that_accepts_a_connection_is_alive():
     with socket.create_server(("127.0.0.1", 0)) as server:
         leader = RayLeader(f"127.0.0.1:{server.getsockname()[1]}", is_own=True, clock=Clock())
         leader.check()

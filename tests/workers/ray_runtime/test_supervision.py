@@ -236,7 +236,7 @@ def open_files() -> int:
 
 
 @pytest.mark.parametrize("transport", rest_is_slow(["direct", "ray"]))
-def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_checkpoint(
+def test_a_killed_host_is_noticed_at_once_and_the_run_resumes_from_its_last_checkpoint(
     tmp_path, monkeypatch, transport
 ):
     monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 10 * PATIENCE)  # its silence is not noticed
@@ -316,7 +316,7 @@ def test_a_host_that_is_busy_after_a_loss_is_killed(tmp_path, generations):
     assert not before & after
 
 
-def test_no_collection_looks_through_what_a_host_had_loaded_before_it_runs():
+def test_no_collection_visits_what_a_host_had_loaded_before_it_runs():
     streams = {"v": [dgs.EventBatch.of("v", rank=0, tags=[dgs.Tag("value")], ts=[1])]}
     job = Launch(prepare(from_program(EchoWindow(), streams, {}))).job
     host = HostActor()
@@ -339,7 +339,7 @@ def test_a_host_does_not_run_for_a_generation_that_is_over():
 
 
 @pytest.mark.slow
-def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
+def test_a_run_starts_over_when_nothing_is_committed_yet(tmp_path):
     run = Falling(tmp_path, {(BARRIER(), 300): 1}, every="1h")
     run.run()
     run.check()
@@ -347,20 +347,20 @@ def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_without_checkpoints_begins_anew(tmp_path):
+def test_a_run_without_checkpoints_starts_over(tmp_path):
     run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, every=None)
     assert run.run().figures.restarts == 1
     run.check()
 
 
-def test_a_run_that_has_shown_outputs_on_stdout_cannot_begin_anew(tmp_path):
+def test_a_run_that_has_shown_outputs_on_stdout_cannot_start_over(tmp_path):
     run = Falling(tmp_path, {(BARRIER(), 300): 1}, every=None, sink="stdout")
     with pytest.raises(WorkerLostError):
         run.run()
     assert run.told == []
 
 
-def test_hosts_that_are_left_tell_what_happened_before_a_run_failed(tmp_path):
+def test_remaining_hosts_report_their_notes_when_a_run_fails(tmp_path):
     run = Falling(tmp_path, {(BARRIER(), 300): 1}, every=None, sink="stdout")
     with pytest.raises(WorkerLostError):
         run.run(control_dir=tmp_path / "control")

@@ -98,7 +98,7 @@ def check_all():
         check(seed)
 
 
-def test_positions_say_of_every_event_what_their_layers_say():
+def test_positions_of_events_are_those_of_their_layers():
     check_all()
 
 
@@ -113,7 +113,7 @@ def test_positions_say_of_every_event_what_their_layers_say():
         mutants.deals_old_positions_in_other_blocks,
     ],
 )
-def test_laws_of_positions_notice_that_a_rule_is_gone(monkeypatch, remove):
+def test_laws_of_positions_notice_a_removed_rule(monkeypatch, remove):
     remove(monkeypatch)
     with pytest.raises(AssertionError):
         check_all()

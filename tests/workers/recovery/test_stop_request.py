@@ -78,7 +78,7 @@ def test_checkpoint_for_a_move_is_good_for_the_stop_that_replaces_it():
     assert (stop.due(now=1.0), stop.end()) == (STOP, 3)
 
 
-def test_asking_again_gives_no_more_time():
+def test_a_second_request_gives_no_more_time():
     stop = asked()
     stop.ask(STOP, now=9.0)
     assert stop.due(now=10.1) == STOP
@@ -93,7 +93,7 @@ def test_lost_generation_takes_its_snapshot_along():
     assert (stop.stage, stop.due(now=30.0)) == (Stage.ASKED, None)
 
 
-def test_what_is_committed_survives_the_generation():
+def test_commits_survive_the_generation():
     stop = asked()
     stop.committed(3)
     stop.generation_lost()

@@ -15,7 +15,7 @@ def control(tmp_path):
     return Control(tmp_path, clock=itertools.count().__next__)
 
 
-def test_request_to_stop_is_not_lost_behind_one_to_move(control, tmp_path):
+def test_request_to_stop_is_not_lost_after_one_to_move(control, tmp_path):
     post(tmp_path, ControlRequest("stop"))
     post(tmp_path, ControlRequest("replan", "dgs replan", "a"))
     assert control.pending() == ControlRequest("stop")

@@ -86,7 +86,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, *sources: Scripted) -> None:
     monkeypatch.setattr(host_sources, "open_source", lambda config, _, **__: found[config.id])
 
 
-def test_engine_reads_what_there_is_while_a_live_source_has_nothing(monkeypatch, job):
+def test_engine_reads_other_sources_while_a_live_source_has_nothing(monkeypatch, job):
     quiet = Scripted("b", 0.25, barrier(10), ENDED)
     opened(monkeypatch, quiet, Scripted("v", values(1, 2), values(20), ENDED))
     engine = Engine(Deployment(job, hosts=1), 0)

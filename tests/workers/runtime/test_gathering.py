@@ -80,7 +80,7 @@ def test_a_reader_that_has_ended_holds_nothing_back():
     assert (frontier(going, mute), frontier(ended, mute)) == (None, None)
 
 
-def test_a_stream_is_behind_the_newest_event_of_all_and_the_clock():
+def test_the_lag_of_a_stream_is_to_the_newest_event_of_all_and_the_clock():
     run = figures(
         HostFigures(
             streams={
@@ -97,7 +97,7 @@ def test_a_stream_is_behind_the_newest_event_of_all_and_the_clock():
     assert lags == {"early": (10, 110.0), "late": (100, 200.0), "over": (0, None), "mute": (None, None)}
 
 
-def test_times_that_are_no_dates_have_no_lag_behind_the_clock():
+def test_times_that_are_no_dates_have_no_lag_to_the_clock():
     run = figures(
         HostFigures(streams={"s": StreamFigures(frontier=5, newest=9)}), t=1_700_000_000.0, unit="s"
     )

@@ -91,7 +91,7 @@ def test_move_is_measured_before_and_after_and_places_workers_by_the_rates_of_no
     assert run.said[1:] == ["since the run has moved it processes 183 events/s, and 61 events/s before"]
 
 
-def test_workers_are_placed_by_the_rates_that_led_to_the_move_and_not_by_those_of_its_last_moments(run):
+def test_workers_are_placed_by_the_rates_that_led_to_the_move(run):
     run.goes_on(20)
     assert run.said
     run.goes_on(20, each=0.01)
@@ -127,14 +127,14 @@ def test_gain_that_is_too_small_is_not_said(run):
     assert not (run.job.control_dir / BETTER_PLAN).exists()
 
 
-def test_comparison_that_fails_is_said_once_and_does_not_end_the_run(run):
+def test_comparison_that_fails_is_reported_once_and_does_not_end_the_run(run):
     run.gain = UsageError(message="too many")
     run.goes_on(100)
     assert run.said == ["plans cannot be compared any more: UsageError: too many"]
     assert len(run.seen) == 1
 
 
-def test_another_generation_counts_anew(run):
+def test_another_generation_starts_counting_again(run):
     run.goes_on(6)
     run.replanning.begin(Deployment(run.job, hosts=1))
     run.goes_on(6)

@@ -14,7 +14,7 @@ def path(tmp_path):
     return tmp_path / "story.jsonl"
 
 
-def test_story_has_what_driver_and_hosts_did_in_the_order_of_time(path):
+def test_story_has_the_notes_of_driver_and_hosts_in_the_order_of_time(path):
     story = RunStory(path)
     story.begin(1)
     story.says("begins")
@@ -28,7 +28,7 @@ def test_story_has_what_driver_and_hosts_did_in_the_order_of_time(path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_was_kept_of_hosts_is_written_when_they_are_gone(path):
+def test_notes_of_hosts_are_written_when_the_hosts_are_lost(path):
     story = RunStory(path)
     answers = [[AT_HOST]]
     story.hosts = answers.pop
@@ -76,7 +76,7 @@ def test_file_that_is_no_story_has_no_entries(path, text):
     assert read_story(path) == []
 
 
-def test_error_is_told_in_a_line_without_the_trace():
+def test_error_is_reported_in_a_line_without_the_trace():
     assert in_a_line(StalledError(reason="two\nlines")).startswith("StalledError: ")
     assert "\n" not in in_a_line(StalledError(reason="two\nlines"))
     assert len(in_a_line(ValueError("x" * 1_000))) == LONGEST_LINE

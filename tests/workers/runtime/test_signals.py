@@ -26,7 +26,7 @@ def number(request):
     signal.signal(request.param, known)
 
 
-def test_signal_acts_behind_the_block_although_others_have_set_handlers(number):
+def test_signal_acts_after_the_block_although_others_have_set_handlers(number):
     steps = []
 
     def busy():

@@ -155,7 +155,7 @@ def test_run_says_what_it_waits_for(request, monkeypatch, tmp_path, kind, hosts)
     ]
 
 
-def test_run_that_stands_still_says_so_less_and_less_often():
+def test_run_that_stands_still_reports_less_and_less_often():
     watchdog = Watchdog(after=10.0, now=0.0, notify=lambda _: None)
     said = [second for second in range(1, 1600) if watchdog.is_due(1, now=float(second))]
     assert [later - earlier for earlier, later in pairwise([1, *said])] == [
@@ -173,7 +173,7 @@ def test_run_that_stands_still_says_so_less_and_less_often():
     assert watchdog.is_due(2, now=1610.0)
 
 
-def test_run_that_may_stand_still_for_long_says_so_no_more_often():
+def test_run_with_a_long_limit_for_standing_still_reports_no_more_often():
     watchdog = Watchdog(after=1000.0, now=0.0, notify=lambda _: None)
     said = [second for second in range(1, 4000) if watchdog.is_due(1, now=float(second))]
     assert said == [1001, 2001, 3001]

@@ -220,7 +220,7 @@ def truth():
     return Truth(Total(), [[Numbers.batch]])
 
 
-def test_oracle_accepts_what_is_right(truth):
+def test_oracle_accepts_correct_runs(truth):
     assert not list(wrong_outputs(truth, [Numbers.outputs]))
     assert not list(out_of_order([Numbers.outputs], block=2, splits=6))
 

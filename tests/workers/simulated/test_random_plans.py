@@ -61,7 +61,7 @@ def test_consistent_program_passes_under_plans_of_many_sizes():
     assert str(done).startswith("25 runs under random plans gave the sequential outputs: ")
 
 
-def test_program_without_fork_is_said_to_have_had_one_worker():
+def test_program_without_fork_is_reported_with_one_worker():
     class Alone(dgs.Program):
         def init(self):
             return 0
@@ -72,7 +72,7 @@ def test_program_without_fork_is_said_to_have_had_one_worker():
     assert "one worker only" in str(run_plans(Alone, {"s": [("a", 1, None)]}, 3))
 
 
-def test_failure_has_a_small_input_a_small_plan_and_what_differs():
+def test_failure_has_a_small_input_a_small_plan_and_the_difference():
     error = failure(KeepsLarger)
     events = [
         event for batches in error.case.streams.values() for batch in batches for event in batch.events()
@@ -111,7 +111,7 @@ def test_floats_may_differ_by_the_tolerance():
     run_plans(Sums, {**STREAMS, "values": values}, 10, tolerance=1e-9)
 
 
-def test_failure_with_keys_of_any_text_is_told_with_a_small_plan():
+def test_failure_with_keys_of_any_text_is_reported_with_a_small_plan():
     put, take, ask = (dgs.kind(name, key=str) for name in ("put", "take", "ask"))
 
     class CopiesOutliveRemovals(dgs.Program):

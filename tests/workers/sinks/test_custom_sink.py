@@ -70,7 +70,7 @@ def opened(tmp_path, sink, **options):
     return open_sink(sink, output_dir=tmp_path, base_dir=tmp_path, host=2, program="Sums", **options)
 
 
-def test_what_is_staged_is_published_by_the_object_of_its_sink(tmp_path, sinks):
+def test_staged_outputs_are_published_by_the_object_of_their_sink(tmp_path, sinks):
     staged = []
     for name in ("one", "two"):
         sink = opened(tmp_path, config("Kept", name=name), run="r", generation=3, epoch=6)
@@ -115,7 +115,7 @@ def test_staged_parts_are_saved_with_a_checkpoint_wherever_its_project_is(tmp_pa
         ),
     ],
 )
-def test_what_is_no_sink_is_refused(tmp_path, sinks, text, problem):
+def test_other_values_than_sinks_are_refused(tmp_path, sinks, text, problem):
     (tmp_path / "sinks.py").write_text(text)
     with pytest.raises(ProgramImportError, match=problem):
         Publisher([config("Bad")], tmp_path, program="Sums")
@@ -133,7 +133,7 @@ def test_sink_that_empties_the_list_of_its_outputs_takes_none_from_others(tmp_pa
 BAD = "class Bad:\n    def write(self, batch, epoch): {write}\n    def stage(self, epoch): {stage}\n"
 
 
-def test_what_a_sink_raises_comes_with_its_traceback(tmp_path, sinks):
+def test_exception_of_a_sink_has_its_traceback(tmp_path, sinks):
     (tmp_path / "sinks.py").write_text(BAD.format(write="1 / 0", stage="return {}[epoch]"))
     sink = opened(tmp_path, config("Bad"))
     with pytest.raises(
@@ -145,7 +145,7 @@ def test_what_a_sink_raises_comes_with_its_traceback(tmp_path, sinks):
         sink.stage(4)
 
 
-def test_what_stage_must_not_return_is_named(tmp_path, sinks):
+def test_wrong_results_of_stage_are_named(tmp_path, sinks):
     (tmp_path / "sinks.py").write_text(BAD.format(write="...", stage="return open"))
     with pytest.raises(ConnectorError, match=r"sink sinks\.py:Bad: `stage` did not return plain data"):
         opened(tmp_path, config("Bad")).stage(1)

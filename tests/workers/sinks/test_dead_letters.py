@@ -137,7 +137,7 @@ def test_function_that_raises_ends_the_run_with_its_traceback(tmp_path):
 
 
 @pytest.mark.parametrize("ref", ["send.py:number", "send.py:missing", "send.py:late", "send.py:lazy"])
-def test_what_is_no_function_is_refused_when_the_sink_opens(tmp_path, ref):
+def test_other_values_than_functions_are_refused_when_the_sink_opens(tmp_path, ref):
     with pytest.raises(ProgramImportError):
         sink(tmp_path, ref)
 

@@ -106,7 +106,7 @@ def test_lakes_keep_the_laws_of_sinks(tmp_path, kind):
 
 
 @EACH_LAKE
-def test_rows_are_the_outputs_with_what_identifies_them(tmp_path, kind):
+def test_rows_are_the_outputs_with_their_ids(tmp_path, kind):
     project = Project(tmp_path, sink(kind))
     run = project.run()
     names = ("ts", "stream", "seq", "kind", "key", "index")
@@ -124,7 +124,7 @@ def test_rows_are_the_outputs_with_what_identifies_them(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "spark"])
 @pytest.mark.parametrize("value", ["a record", "a number"])
-def test_files_have_what_identifies_an_output_where_it_is_asked_for(tmp_path, kind, value):
+def test_files_have_the_ids_of_outputs_on_request(tmp_path, kind, value):
     options = "{path: out, identity: {index: null, stream: null, epoch: null, ts: at}}"
     project = Project(tmp_path, f"{{{kind}: {options}}}", record="{'x': 'text'}")
     if value == "a number":
@@ -254,7 +254,7 @@ def test_a_replaced_table_has_the_columns_of_the_new_run(tmp_path, kind):
 
 
 @EACH_LAKE
-def test_a_table_of_somebody_else_is_refused_and_stays(tmp_path, kind):
+def test_a_table_of_another_writer_is_refused_and_stays(tmp_path, kind):
     Project(tmp_path / "one", sink(kind)).run()
     with pytest.raises(DgsError) as caught:
         Project(tmp_path / "two", f"{{{kind}: {{path: ../one/lake}}}}").run()
@@ -394,7 +394,7 @@ STOPPING = "checkpoint: {every: 10ms, dir: kept}"
         "unreadable",
     ],
 )
-def test_a_run_that_goes_on_looks_at_its_table(tmp_path, kind, damage):
+def test_a_resumed_run_checks_its_table(tmp_path, kind, damage):
     project = Project(tmp_path, sink(kind), checkpoint=STOPPING)
     project.run()
     one = lake_sink(kind, {"path": "lake"}, tmp_path)
@@ -476,7 +476,7 @@ def locked_database():
     ],
     ids=lambda value: value if isinstance(value, bool) else f"{type(value).__name__}: {value}",
 )
-def test_damage_is_told_from_what_the_system_refuses(error, wanted):
+def test_damage_is_distinguished_from_errors_of_the_system(error, wanted):
     with pytest.raises(OutputUnwritableError) as caught, lake_errors("lake"):
         raise error
     assert is_damage(caught.value) is wanted
@@ -623,7 +623,7 @@ def test_a_filter_on_epochs_or_times_passes_over_the_files_of_others(tmp_path, s
 
 
 @EACH_LAKE
-def test_a_run_goes_on_with_a_table_that_another_writer_has_compacted(tmp_path, slow, kind):
+def test_a_run_resumes_with_a_table_that_another_writer_has_compacted(tmp_path, slow, kind):
     plan = slow("one", kind)
     (tmp_path / "broken").touch()
     with pytest.raises(DgsError, match="ValueError"):
@@ -714,6 +714,6 @@ def test_two_sinks_of_one_table_and_a_source_that_reads_it_are_refused(tmp_path)
         (", columns: {at: datetime}, partition_by: [at]", "'at', and its type is datetime"),
     ],
 )
-def test_mistakes_in_the_section_are_told(tmp_path, options, said):
+def test_mistakes_in_the_section_are_reported(tmp_path, options, said):
     with pytest.raises(DgsError, match=said):
         Project(tmp_path, sink("delta", options)).run()

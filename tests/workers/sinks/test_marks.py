@@ -71,7 +71,7 @@ def test_streams_have_marks_of_their_own():
         assert len(marks.accept(batch([(5, 0, 0)], stream), 1)) == 1
 
 
-def test_repeat_of_a_part_of_an_event_outputs_is_told_by_its_index():
+def test_repeat_of_some_outputs_of_an_event_is_recognised_by_index():
     marks = Marks()
     marks.accept(batch([(5, 0, 0), (5, 0, 1)], "s"), 1)
     assert marks.accept(batch([(5, 0, 1), (5, 0, 2)], "s"), 1).to_list() == [(5, 0, 2)]

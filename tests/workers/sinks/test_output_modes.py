@@ -93,7 +93,7 @@ def test_a_job_replaces_its_own_outputs_and_refuses_those_of_another(project, tm
 
 @KINDS
 @SAVING
-def test_replace_own_replaces_what_any_job_wrote(project, tmp_path, kind, checkpoint):
+def test_replace_own_replaces_outputs_of_any_job(project, tmp_path, kind, checkpoint):
     project("one", kind, [1, 2], checkpoint=checkpoint)
     project("two", kind, [4], "replace-own", checkpoint)
     assert amounts(tmp_path, kind) == [4]
@@ -114,7 +114,7 @@ def test_error_refuses_any_output(project, tmp_path, kind, checkpoint):
 
 @KINDS
 @SAVING
-def test_append_keeps_what_is_there(project, tmp_path, kind, checkpoint):
+def test_append_keeps_existing_outputs(project, tmp_path, kind, checkpoint):
     project("one", kind, [1, 2], checkpoint=checkpoint)
     for name, value in (("two", 3), ("two", 4), ("one", 5)):
         project(name, kind, [value], "append", checkpoint)
@@ -135,7 +135,7 @@ def test_append_writes_beside_files_that_dgs_did_not_write(project, tmp_path):
 
 
 @KINDS
-def test_a_stopped_run_that_appends_goes_on_with_each_output_once(project, tmp_path, kind):
+def test_a_stopped_run_that_appends_resumes_with_each_output_once(project, tmp_path, kind):
     project("one", kind, [1, 2])
     text = (tmp_path / "program.py").read_text()
     (tmp_path / "program.py").write_text(

@@ -98,7 +98,7 @@ def test_a_run_refuses_to_write_where_it_reads(project, tmp_path, source):
     assert contents(tmp_path / "in") == before
 
 
-def test_a_run_replaces_the_outputs_of_the_one_before(project, tmp_path):
+def test_a_run_replaces_the_outputs_of_the_previous_one(project, tmp_path):
     for amounts in ([7, 8], [9]):
         lines = [json.dumps({"ts": ts, "amount": amount}) for ts, amount in enumerate(amounts)]
         (tmp_path / "in" / "part-0.jsonl").write_text("\n".join(lines))
@@ -145,7 +145,7 @@ def test_a_torn_line_of_the_list_hides_no_other(tmp_path, torn):
     assert owned(place) == [first, second]
 
 
-def test_the_list_forgets_files_that_are_gone(tmp_path):
+def test_the_list_forgets_missing_files(tmp_path):
     place = place_with(tmp_path, "aaa", "bbb")
     first, second = place.finals()
     list_outputs([StagedFile("", str(path), 3, "", 1) for path in (first, second)])

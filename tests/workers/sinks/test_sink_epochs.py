@@ -140,7 +140,7 @@ def test_zombie_of_an_older_generation_writes_to_a_file_of_its_own(tmp_path):
 # -- publishing --------------------------------------------------------------------------------------------------------
 
 
-def test_publishing_again_finishes_what_was_cut_short(tmp_path):
+def test_publishing_again_finishes_an_interrupted_one(tmp_path):
     one = sink(tmp_path)
     files = []
     for epoch in (1, 2):
@@ -153,7 +153,7 @@ def test_publishing_again_finishes_what_was_cut_short(tmp_path):
 
 
 @pytest.mark.parametrize("is_another_there", [False, True])
-def test_publishing_names_a_staged_file_that_is_gone(tmp_path, is_another_there):
+def test_publishing_names_a_missing_staged_file(tmp_path, is_another_there):
     if is_another_there:
         (tmp_path / "final").write_text("of another run")
     file = StagedFile(str(tmp_path / "staged.partial"), str(tmp_path / "final"), 3, "", 1)
@@ -202,7 +202,7 @@ def test_leftovers_of_a_killed_process_go(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_what_earlier_runs_left_goes_and_files_of_others_stay(tmp_path):
+def test_leftovers_of_earlier_runs_are_removed_and_files_of_others_stay(tmp_path):
     (tmp_path / "out").mkdir()
     for name in ("part-0.jsonl", "part-000009-2-1.jsonl", "part-0.csv", "notes.jsonl"):
         (tmp_path / "out" / name).write_text("old")

@@ -106,7 +106,7 @@ def test_json_of_every_type_reads_back_as_documented(value, expected):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
-def test_json_has_null_for_what_is_no_number(value):
+def test_json_has_null_for_values_that_are_no_numbers(value):
     assert as_json([value, {"x": value}, 1.5]) == '[null,{"x":null},1.5]'
 
 

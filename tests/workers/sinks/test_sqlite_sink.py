@@ -107,7 +107,7 @@ def test_split_stream_of_unknown_dealing_is_refused(tmp_path):
     one.abort()
 
 
-def test_what_is_locked_out_stays_in_order_and_is_staged_as_unaccepted(tmp_path):
+def test_outputs_that_a_lock_blocks_stay_in_order_and_are_staged_as_unaccepted(tmp_path):
     one = sink(tmp_path)
     one.write(batch(1), 1)
     with Lock(tmp_path):
@@ -121,7 +121,7 @@ def test_what_is_locked_out_stays_in_order_and_is_staged_as_unaccepted(tmp_path)
     assert table(tmp_path) == [1, 2, 3, 4, 5]
 
 
-def test_unaccepted_outputs_are_written_by_the_run_that_goes_on(tmp_path):
+def test_unaccepted_outputs_are_written_by_the_resumed_run(tmp_path):
     one = sink(tmp_path)
     one.write(batch(1), 1)
     with Lock(tmp_path):
@@ -172,7 +172,7 @@ def test_hosts_of_one_generation_write_together(tmp_path):
     ]
 
 
-def test_run_that_begins_afresh_leaves_nothing_of_an_earlier_one(tmp_path):
+def test_run_that_starts_over_leaves_nothing_of_an_earlier_one(tmp_path):
     earlier = sink(tmp_path, run="earlier", generation=5)
     earlier.write(batch(1, 2, 3), 1)
     fresh = sink(tmp_path, run="fresh")
@@ -202,7 +202,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize(("statement", "said"), DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("appends", [False, True])
-def test_a_damaged_table_is_refused_by_the_run_that_goes_on(tmp_path, appends, statement, said):
+def test_a_damaged_table_is_refused_by_a_resumed_run(tmp_path, appends, statement, said):
     writer = Writer("run", 1, appends=appends)
     one = SqliteSink(tmp_path / "out.db", "results", writer)
     one.write(batch(0, 1, 2), epoch=1)
@@ -225,7 +225,7 @@ def test_rows_of_an_appended_table_may_be_taken_away_or_be_of_others(tmp_path, s
     check_table_kept(tmp_path / "out.db", "results", writer)
 
 
-def test_a_table_of_a_version_without_sums_of_marks_goes_on(tmp_path):
+def test_a_table_of_a_version_without_sums_of_marks_can_be_used(tmp_path):
     one = sink(tmp_path)
     one.write(batch(0, 1), epoch=1)
     one.close()
@@ -243,7 +243,7 @@ def _change(folder, statement):
         db.execute(statement)
 
 
-def test_table_of_somebody_else_is_left_alone(tmp_path):
+def test_table_of_another_writer_is_left_alone(tmp_path):
     db = sqlite3.connect(tmp_path / "out.db")
     db.execute("CREATE TABLE results (mine TEXT)")
     db.execute("INSERT INTO results VALUES ('mine')")
@@ -270,7 +270,7 @@ def test_table_that_was_dropped_is_filled_again(tmp_path):
 @pytest.mark.parametrize(
     "make", [lambda path: path.mkdir(), lambda path: path.write_text("no database" * 100)]
 )
-def test_what_is_no_database_is_refused(tmp_path, make):
+def test_other_files_than_databases_are_refused(tmp_path, make):
     make(tmp_path / "out.db")
     with pytest.raises(OutputUnwritableError, match=r"cannot write to .*out\.db"):
         sink(tmp_path)

@@ -72,14 +72,14 @@ def test_line_that_no_pipe_takes_at_once_is_printed():
         assert pipe.read(20_000).decode() == "".join(lines)
 
 
-def test_what_was_printed_before_comes_before():
+def test_earlier_prints_come_first():
     with piped() as pipe:
         sys.stdout.write("first\n")
         sink(["second\n"]).show()
         assert pipe.read(100) == b"first\nsecond\n"
 
 
-def test_reader_that_is_gone_is_a_broken_pipe():
+def test_closed_reader_is_a_broken_pipe():
     with piped() as pipe:
         pipe.close()
         with pytest.raises(BrokenPipeError):
@@ -97,7 +97,7 @@ def test_files_and_texts_take_all_at_once(kind, tmp_path):
         assert out.readlines() == LINES
 
 
-def test_full_disk_is_told_with_its_place():
+def test_full_disk_is_reported_with_its_place():
     is_told = pytest.raises(OutputUnwritableError, match=r"stdout.*No space left")
     with Path("/dev/full").open("w") as out, contextlib.redirect_stdout(out), is_told:
         sink().show()

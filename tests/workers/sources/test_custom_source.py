@@ -98,7 +98,7 @@ def disordered(steps, jitter):
 
 @settings(max_examples=75)
 @given(gaps, st.lists(st.integers(0, 3), min_size=1, max_size=5), sizes, policies, st.data())
-def test_going_on_gives_what_was_not_needed_before_and_nothing_else(steps, jitter, size, policy, data):
+def test_resuming_gives_all_new_rows_and_nothing_else(steps, jitter, size, policy, data):
     """Whatever the source had read at the checkpoint, and from whichever of its positions the run resumes."""
     items = disordered(steps, [0] if policy == "error" else jitter)
     config = numbers(items, size=size, on_disorder=policy)
@@ -137,7 +137,7 @@ def test_going_on_reads_from_the_last_position_that_will_do():
     assert Numbers.reads == [40]
 
 
-def test_what_was_left_out_is_known_when_the_run_goes_on_again():
+def test_skipped_events_are_known_when_the_run_resumes():
     config = numbers([(ts, ts) for ts in range(20)])
     first, second, third = opened(config), opened(config), opened(config)
     readings(first)
@@ -175,7 +175,7 @@ def test_identity_that_changed_is_refused():
         opened(numbers([(1, 1)], name="that")).resume(before.description)
 
 
-def test_own_word_on_what_has_changed_is_taken(tmp_path):
+def test_answer_of_the_source_on_changes_is_accepted(tmp_path):
     body = "    def read(self, after): yield {'ts': [1]}, 1\n    def changed(self, before): return 'the table is new'"
     source = written(tmp_path, body)
     with pytest.raises(SourceChangedError, match="the table is new"):
@@ -203,7 +203,7 @@ def test_live_source_is_asked_again_and_ends_by_itself():
     assert values(source) == [(1, 0, "a"), (2, 1, "b"), (3, 2, "c")]
 
 
-def test_whoever_does_not_follow_a_live_source_reads_what_is_there():
+def test_readers_that_do_not_follow_a_live_source_read_the_present_rows():
     source = opened(numbers([(1, "a")], ref=TRICKLE))
     assert values(source) == []
 
@@ -242,7 +242,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("text", "problem"), MISSING)
-def test_what_is_no_source_is_refused_before_anything_starts(tmp_path, text, problem):
+def test_other_values_than_sources_are_refused_before_anything_starts(tmp_path, text, problem):
     (tmp_path / "broken.py").write_text(text)
     with pytest.raises(ProgramImportError, match=problem) as caught:
         opened(stream({"custom": {"ref": "broken.py:Broken"}}), base_dir=tmp_path)
@@ -259,7 +259,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("body", "problem"), WRONG)
-def test_what_read_must_not_return_is_named(tmp_path, body, problem):
+def test_wrong_results_of_read_are_named(tmp_path, body, problem):
     source = written(tmp_path, body)
     with pytest.raises(ConnectorError, match=problem) as caught:
         readings(source)
@@ -267,7 +267,7 @@ def test_what_read_must_not_return_is_named(tmp_path, body, problem):
     assert "stream 's': source broken.py:Broken" in str(caught.value)
 
 
-def test_what_describe_and_changed_must_not_return_is_named(tmp_path):
+def test_wrong_results_of_describe_and_changed_are_named(tmp_path):
     text = (
         "class Broken:\n    def read(self, after): ...\n    def describe(self): return {}\n"
         "    def changed(self, before): return False\n"
@@ -282,7 +282,7 @@ def test_what_describe_and_changed_must_not_return_is_named(tmp_path):
         _ = source.description
 
 
-def test_what_it_raises_comes_with_its_traceback(tmp_path):
+def test_its_exception_has_its_traceback(tmp_path):
     source = written(tmp_path, "    def read(self, after):\n        yield {'ts': [1]}, 1\n        1 / 0")
     with pytest.raises(UserCodeError) as caught:
         readings(source)

@@ -89,7 +89,7 @@ def test_events_are_those_of_each_row_in_order(tmp_path: Path, seed: int, split:
     assert run.verified
 
 
-def test_the_first_events_are_counted_behind_the_front(tmp_path: Path) -> None:
+def test_the_first_events_are_counted_after_the_front(tmp_path: Path) -> None:
     rows = lines(1)
     assert dgs.run(plan_file(tmp_path, rows), max_events=10, verify=True).outputs == expected(rows, 10)
 
@@ -103,7 +103,7 @@ def test_hosts_give_the_outputs_of_the_sequential_program(tmp_path: Path, seed: 
 
 
 @pytest.mark.parametrize("sink", [None, {"sqlite": {"path": "out.db", "table": "words"}}])
-def test_a_run_that_failed_goes_on_within_a_row(tmp_path: Path, sink: dict[str, Any] | None) -> None:
+def test_a_failed_run_resumes_within_a_row(tmp_path: Path, sink: dict[str, Any] | None) -> None:
     rows = lines(2, 200)
     (tmp_path / "program.py").write_text(
         "import time\nfrom pathlib import Path\nfrom tests.workers.sources.test_fronted import Words as Plain\n\n\n"

@@ -50,7 +50,7 @@ def test_truncated_log_has_all_that_runs_need_and_little_else(tmp_path, policy, 
 
 
 @pytest.mark.parametrize("keys", [[], [BEGIN], [END], [OrderKey(50, RANK, 5), BEGIN]])
-def test_nothing_is_deleted_where_a_run_needs_all_or_nothing_is_known(tmp_path, keys):
+def test_nothing_is_deleted_if_a_run_needs_all_rows_or_its_needs_are_unknown(tmp_path, keys):
     writer = LogWriter(tmp_path / "log", "s", "w")
     for batch in range(9):
         writer.append(batch, {"ts": [10 * batch]})

@@ -55,7 +55,7 @@ def test_parts_have_the_events_of_the_whole_stream(tmp_path, most, batch_rows):
     assert [one for part in found for one in part] == events(config, tmp_path, 100)
 
 
-def test_a_part_opens_no_file_behind_it(tmp_path):
+def test_a_part_opens_no_later_file(tmp_path):
     config = stream(tmp_path)
     source = open_source(
         config, SourceContext(Program(), base_dir=tmp_path), rank=0, batch_rows=100, rows=range(3, 6)

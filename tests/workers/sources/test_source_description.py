@@ -165,7 +165,7 @@ def test_change_of_memory_and_generators():
         (OrderKey(1, RANK + 1, 700), OrderKey(2, RANK, 0)),
     ],
 )
-def test_end_is_behind_the_last_event_or_where_the_run_was_cut(until, end):
+def test_end_is_after_the_last_event_or_where_the_run_was_cut(until, end):
     items = [("value", 1, 0), ("value", 2, 0), ("value", 2, 0)]
     assert described(stream(), items, until=until)["end"] == end
 
@@ -176,7 +176,7 @@ def test_end_is_that_of_the_whole_stream_whichever_splits_are_wanted():
     assert (found["rows"], found["end"]) == (3000, OrderKey(2999, RANK, 3000))
 
 
-def test_new_rows_that_are_too_early_for_what_was_processed_are_disorder():
+def test_new_rows_before_processed_ones_are_disorder():
     sorting = stream(on_disorder={"sort_within": "10ms"})
     old = [("value", 20, 0), ("value", 19, 1)]
     before = described(sorting, old)

@@ -279,7 +279,7 @@ def test_csv_column_that_begins_with_nulls_has_the_type_of_its_first_values(tmp_
     assert [payload["a"] for _, _, payload in found] == [None] * 40 + [5]
 
 
-def test_csv_wrong_values_in_columns_nobody_needs_do_no_harm(tmp_path, monkeypatch):
+def test_csv_wrong_values_in_unused_columns_do_no_harm(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 64)
     text = "ts,a,b\n" + "".join(f"{i},{i},{i}\n" for i in range(40)) + "41,41,oops\n"
     assert len(of_csv(tmp_path, text, stream(csv(), payload="a"))) == 41
@@ -417,7 +417,7 @@ def test_parquet_timestamps_dictionaries_and_nested_values(tmp_path):
         (lambda ns: pa.map_(pa.string(), ns), lambda at: [("at", at)]),
     ],
 )
-def test_parquet_nanoseconds_are_what_python_has_for_them_also_inside(tmp_path, kind, wrap):
+def test_parquet_nanoseconds_are_python_times_also_inside(tmp_path, kind, wrap):
     at = dt.datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
     column = pa.array([wrap(at)], kind(pa.timestamp("ns", "UTC")))
     pq.write_table(pa.table({"ts": [1], "x": column}), tmp_path / "data.parquet")

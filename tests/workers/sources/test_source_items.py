@@ -238,7 +238,7 @@ def test_a_code_that_is_none_of_the_tags_of_its_batch_names_its_row(code):
         {"ts": [1], "tag": [{1, 2}]},
     ],
 )
-def test_a_wrong_item_beside_a_right_one_is_left_out_under_skip(item):
+def test_a_wrong_item_beside_a_right_one_is_skipped(item):
     settings = {"on_error": "skip"}
     run = dgs.run(Ones, streams={"s": [("value", 0, 1), item]}, runtime="local", settings=settings)
     assert run.outputs == [1]

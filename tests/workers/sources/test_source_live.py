@@ -133,7 +133,7 @@ def test_pace_is_never_ahead_nor_more_than_linger_behind(lengths, rate, linger, 
         assert overdue <= passed <= due + 1
 
 
-def test_pace_passes_heartbeats_of_the_generator_behind_the_rows_they_follow(clock):
+def test_pace_passes_heartbeats_of_the_generator_after_their_rows(clock):
     rows_and_beats = Arrivals(0, np.array([1, 2, 9]), beats=Beats((0, 2), [0, 5]))
     source = Paced(iter([rows_and_beats]), rate=1000, time=LiveTime(0, elapsed=clock), batch_rows=9)
     assert next(source).beats == Beats((0,), [0])
@@ -144,7 +144,7 @@ def test_pace_passes_heartbeats_of_the_generator_behind_the_rows_they_follow(clo
     assert next(source, None) is None
 
 
-def test_pace_begins_where_a_run_goes_on(clock):
+def test_pace_begins_where_a_run_resumes(clock):
     source = paced(clock, range(20), pace="100/s")
     source.skip_to(OrderKey(12, 0, 12))
     assert 12 <= len(read_due(source)[0]) <= 13
@@ -197,7 +197,7 @@ def test_heartbeats_of_a_pace_go_evenly_from_row_to_row(clock):
     assert read_due(source) == ([], OrderKey(3500, 0, 0))
 
 
-def test_heartbeats_of_a_pace_stay_behind_by_max_delay(clock):
+def test_heartbeats_of_a_pace_lag_by_max_delay(clock):
     source = paced(clock, [1000, 2000], pace="10/s", heartbeat={"every": "10ms", "max_delay": "300ms"})
     read_due(source)
     clock.now = 20 * MS
@@ -206,7 +206,7 @@ def test_heartbeats_of_a_pace_stay_behind_by_max_delay(clock):
     assert read_due(source) == ([], OrderKey(1200, 0, 0))
 
 
-def test_heartbeats_come_only_when_nothing_has_come_for_so_long(clock):
+def test_heartbeats_come_only_after_a_silence(clock):
     source = paced(clock, range(0, 100, 10), pace="200/s", heartbeat=BEATS)  # a row every 5 ms
     for clock.now in range(0, 40 * MS, MS):
         _, frontier = read_due(source)

@@ -43,7 +43,7 @@ def outcome(source):
     st.sampled_from(["error", "drop", {"sort_within": "4ms"}]),
     st.integers(1, 6),
 )
-def test_log_gives_what_memory_gives(batches, policy, batch_rows):
+def test_log_equals_memory(batches, policy, batch_rows):
     """Segments are sorted: the reference reads the sorted batches one after the other from memory."""
     config = {"on_disorder": policy, "tags": {"kind": "cell", "key": {"column": "k"}}, "payload": "k"}
     with tempfile.TemporaryDirectory() as name:
@@ -177,7 +177,7 @@ def test_deleted_rows_that_are_in_the_state_are_not_missed_after_an_event_of_ano
     assert [ts for _, _, ts, _, _ in found_in(source)][-5:] == [7, 8, 9, 10, 11]
 
 
-def test_sorting_goes_on_when_earlier_rows_have_been_deleted(tmp_path):
+def test_sorting_works_after_earlier_rows_have_been_deleted(tmp_path):
     config = stream(VALUES, on_disorder={"sort_within": "9ms"}, payload=[])
     source = opened(config, base_dir=deleted_log(tmp_path), unit="ms")
     source.skip_to(OrderKey(5, 0, 4))

@@ -143,7 +143,7 @@ def test_end_of_a_connection_does_not_end_the_stream_and_its_last_line_counts(tm
             assert read_rows(source, 1)[0][2:4] == (7, 2)
 
 
-def test_socket_goes_on_with_its_log_after_a_restart(tmp_path):
+def test_socket_continues_its_log_after_a_restart(tmp_path):
     with listening(tmp_path), Client(tmp_path) as client:
         client.send(row(5), row(6))
         assert client.ask() == {"durable": 2}
@@ -196,7 +196,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "problem"), BAD, ids=range(len(BAD)))
-def test_malformed_line_is_answered_and_ends_the_run_behind_the_rows_before_it(tmp_path, line, problem):
+def test_malformed_line_is_answered_and_ends_the_run_after_the_earlier_rows(tmp_path, line, problem):
     with listening(tmp_path) as source, Client(tmp_path) as client:
         client.send(row(4), line, row(5))
         answer = client.answer()
@@ -240,7 +240,7 @@ def test_line_that_is_too_long_is_refused_and_its_connection_closed(tmp_path, mo
         assert len(read_rows(source, 1)) == 1
 
 
-def test_idle_connections_keep_nobody_out(tmp_path):
+def test_idle_connections_block_no_new_one(tmp_path):
     """As many connections as a port accepts, from one address: a new one is accepted, and no sending one is closed for it."""
     with listening(tmp_path, socket={"per_peer": 1000}) as source, contextlib.ExitStack() as stack:
         busy = stack.enter_context(Client(tmp_path))
@@ -256,7 +256,7 @@ def test_idle_connections_keep_nobody_out(tmp_path):
         assert len(read_rows(source, 2)) == 2
 
 
-def test_one_address_has_only_so_many_connections(tmp_path):
+def test_connections_from_one_address_are_limited(tmp_path):
     with listening(tmp_path, socket={"per_peer": 1}), Client(tmp_path) as first:
         assert first.ask() == {"durable": 0}
         with Client(tmp_path) as second:
@@ -310,7 +310,7 @@ def test_token_comes_first_and_is_not_in_the_log(tmp_path):
     ],
     ids=str,
 )
-def test_stranger_is_turned_away_and_the_stream_goes_on(tmp_path, said, monkeypatch):
+def test_stranger_is_refused_and_the_stream_goes_on(tmp_path, said, monkeypatch):
     monkeypatch.setattr(line_server, "LONGEST_LINE", 150_000 if b"[" in bytes(str(said), "utf-8") else 150)
     with listening(tmp_path, socket={"token": TOKEN}) as source:
         with Client(tmp_path) as stranger:
@@ -324,7 +324,7 @@ def test_stranger_is_turned_away_and_the_stream_goes_on(tmp_path, said, monkeypa
             assert client.ask() == {"durable": 1}
 
 
-def test_strangers_that_say_nothing_do_not_keep_out_who_has_the_token(tmp_path):
+def test_silent_strangers_do_not_keep_out_clients_with_the_token(tmp_path):
     with listening(tmp_path, socket={"token": TOKEN}), contextlib.ExitStack() as stack:
         client = stack.enter_context(Client(tmp_path))
         client.send({"kind": "token", "token": TOKEN})
@@ -387,7 +387,7 @@ def test_log_that_cannot_be_written_ends_the_run(tmp_path, monkeypatch):
         assert client.file.readline() == b""
 
 
-def test_port_takes_no_more_while_the_reader_is_behind(tmp_path, monkeypatch):
+def test_port_reads_no_more_while_the_reader_is_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(socket_source, "MOST_BEHIND", 10)
     with listening(tmp_path) as source, Client(tmp_path) as client:
         rows_and_question = [*(row(ts) for ts in range(20)), {"kind": "ack?"}]

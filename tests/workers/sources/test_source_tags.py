@@ -85,7 +85,7 @@ def test_tag_column_of_the_list_form_holds_kinds_pairs_or_tags():
     assert found == [Tag("barrier"), Tag("view", "a"), Tag("view", "b"), Tag("cell", 4)]
 
 
-def test_wrong_tag_is_found_behind_others_that_repeat():
+def test_wrong_tag_is_found_after_repeated_ones():
     with pytest.raises(MalformedRowError) as caught:
         tags(stream(tags=PAGE), {"k": ["a", "b", "a", "b", 7, "a"]})
     assert caught.value.row == 4
@@ -165,7 +165,7 @@ def sources_with(tmp_path, columns):
         ("kind", {"kind": "k"}),
     ],
 )
-def test_text_that_is_the_name_of_a_column_is_refused_unless_it_says_what_it_is(tmp_path, part, tags):
+def test_text_that_is_the_name_of_a_column_is_refused_unless_it_is_marked(tmp_path, part, tags):
     columns = {"ts": [1], "k": ["home"], "kind": ["view"]}
     for source, items in sources_with(tmp_path, columns):
         config = stream(source, tags=tags, payload=[])
@@ -180,7 +180,7 @@ def test_text_that_is_the_name_of_a_column_is_refused_unless_it_says_what_it_is(
         assert f"`{part}: {{value: k}}`" in said
 
 
-def test_text_that_the_program_lists_is_what_it_says_whatever_the_columns(tmp_path):
+def test_text_that_the_program_lists_is_a_kind_whatever_the_columns(tmp_path):
     columns = {"ts": [1], "value": [5], "l": [6], "side": ["r"]}
     for source, items in sources_with(tmp_path, columns):
         for tags, tag in (

@@ -45,19 +45,19 @@ def test_the_greatest_multiple_that_all_have_passed_comes() -> None:
     assert read(ticks, END) == [LAST]
 
 
-def test_no_multiple_is_left_out_behind_a_start() -> None:
+def test_no_multiple_is_left_out_after_a_start() -> None:
     ticks = Ticks("ticks", 0, TAGS, Period(10), start=15)
     assert read(ticks, key(5)) == []
     assert [read(ticks, key(ts)) for ts in (19, 20, 52)] == [[], [20], [30, 40, 50]]
     assert read(ticks, END, latest=85) == [60, 70, 80, LAST]
 
 
-def test_nothing_but_the_end_closes_a_stream_of_ticks_that_follows_nothing() -> None:
+def test_only_the_end_closes_a_stream_of_ticks_that_follows_no_other() -> None:
     assert read(Ticks("ticks", 0, TAGS, Period(10)), BEGIN) == []
     assert read(Ticks("ticks", 0, TAGS, Period(10)), END) == [LAST]
 
 
-def test_a_resumed_stream_goes_on_behind_its_position() -> None:
+def test_a_resumed_stream_continues_after_its_position() -> None:
     ticks = Ticks("ticks", 0, TAGS, Period(10))
     ticks.skip_to(OrderKey(30, 0, 1))
     assert [read(ticks, key(ts)) for ts in (39, 40)] == [[], [40]]
@@ -126,7 +126,7 @@ def test_ticks_do_not_count_among_the_first_events(tmp_path: Path) -> None:
     assert run.outputs == expected(cut)
 
 
-def test_a_run_that_failed_goes_on_behind_its_ticks(tmp_path: Path) -> None:
+def test_a_failed_run_resumes_after_its_ticks(tmp_path: Path) -> None:
     notes = some_notes(3, rows=200)
     path = plan_file(tmp_path, notes, runtime={"kind": "local", "batch_rows": 7}, checkpoint={"every": "1ms"})
     data = json.loads(path.read_text())

@@ -101,7 +101,7 @@ def test_every_kind_of_wrong_row_is_skipped(tmp_path, form, line):
     assert [(ts, seq) for ts, seq, _ in unreadable] == [(1, 1)]
 
 
-def test_heartbeats_beside_a_row_that_cannot_be_read_count(tmp_path):
+def test_heartbeats_beside_an_unreadable_row_count(tmp_path):
     lines = [
         {"ts": 1},
         {"kind": "heartbeat", "ts": 4},

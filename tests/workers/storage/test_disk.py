@@ -28,7 +28,7 @@ def test_real_files_and_directories_are_their_owners_alone(tmp_path):
     assert modes == {"b": 0o700, "file": 0o600, "lock": 0o600}
 
 
-def test_real_disk_creates_only_what_is_not_there(tmp_path):
+def test_real_disk_creates_only_missing_files(tmp_path):
     disk = RealDisk()
     disk.create(tmp_path / "file", b"x")
     with pytest.raises(FileExistsError):

@@ -23,7 +23,7 @@ def test_real_lock_is_held_by_one_and_names_its_process(tmp_path):
     FileLock(tmp_path / "lock").release()
 
 
-def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
+def test_looking_at_a_lock_does_not_block_it(tmp_path):
     path = tmp_path / "lock"
     assert holder_of(path) is None
     FileLock(path).release()
@@ -37,7 +37,7 @@ def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
     assert holder_of(path) is None
 
 
-def test_several_looks_see_that_nobody_has_it(tmp_path):
+def test_several_readers_see_a_free_lock(tmp_path):
     path = tmp_path / "lock"
     FileLock(path).release()
     with path.open("rb") as one, path.open("rb") as other:

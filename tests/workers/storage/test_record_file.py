@@ -50,7 +50,7 @@ def read(path):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_cut_file_reads_as_before_with_one_pair_for_what_is_gone(tmp_path, seed):
+def test_a_cut_file_reads_as_before_with_one_pair_for_the_removed_records(tmp_path, seed):
     records = pairs(30, seed)
     path = written(tmp_path / "beats.dgs", records)
     _, count, digest = read(path)

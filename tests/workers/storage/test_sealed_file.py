@@ -56,13 +56,13 @@ def test_every_single_bit_flip_is_detected():
     assert unpack(STATE, NAME, bytes(data))[1] == PAYLOAD
 
 
-def test_bytes_behind_the_end_are_detected():
+def test_bytes_after_the_end_are_detected():
     for more in (b"\0", WHOLE, WHOLE[-36:], b"1SGD"):
         with pytest.raises(CorruptFileError):
             unpack(STATE, NAME, WHOLE + more)
 
 
-def test_a_renamed_file_is_detected_and_both_names_are_told():
+def test_a_renamed_file_is_detected_and_both_names_are_reported():
     with pytest.raises(
         CorruptFileError, match=r"there/state-8.dgs is damaged: it was written as state-7.dgs"
     ):
@@ -74,7 +74,7 @@ def test_a_file_of_another_kind_is_detected():
         unpack(RECORD, NAME, WHOLE)
 
 
-def test_another_version_is_told_from_damage_with_both_numbers():
+def test_another_version_is_distinguished_from_damage_with_both_numbers():
     with pytest.raises(IncompatibleCheckpointError) as caught:
         unpack(STATE, NAME, sealed(WHOLE[:4] + struct.pack("<H", VERSION + 1) + WHOLE[6:-36]))
     assert (caught.value.found, caught.value.expected) == (VERSION + 1, VERSION)

@@ -21,7 +21,7 @@ def test_write_that_fails_names_the_file_and_leaves_nothing(tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_name_that_is_taken_keeps_its_content_and_nothing_is_left(tmp_path):
+def test_existing_file_keeps_its_content_and_no_leftovers_stay(tmp_path):
     assert put_new(tmp_path / "file", b"one")
     assert not put_new(tmp_path / "file", b"two")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"one")]

@@ -139,7 +139,7 @@ def test_the_content_that_the_bad_ones_are_made_of_is_good():
         changed(5, to="5"),
     ],
 )
-def test_what_is_no_frame_is_an_error(content):
+def test_other_values_than_frames_are_errors(content):
     with pytest.raises(CodecError):
         decoded(codec.encode(content), 1)
 

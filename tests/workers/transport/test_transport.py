@@ -163,7 +163,7 @@ def test_wake_before_the_wait_ends_it_and_costs_no_frame(connected):
     assert received(zero, 1) == [frame(1, 1)]
 
 
-def test_in_flight_counts_what_the_other_has_not_taken(connected):
+def test_in_flight_counts_unacknowledged_bytes(connected):
     zero, one = connected(2, bound=1000)
     size = len(encoded(frame(1, 1, b"x" * 400)))
     for n in range(1, 4):
@@ -190,7 +190,7 @@ def test_ray_transport_puts_frames_back_in_order():
     assert [f.sequence for f in zero.receive(1.0)] == [1, 2, 3]
 
 
-def test_transport_refuses_what_is_no_frame_of_its_sender(connected, monkeypatch):
+def test_transport_refuses_frames_that_are_not_of_the_sender(connected, monkeypatch):
     zero, one = connected(2)
     one.send(0, frame(0, 1))
     with pytest.raises(CodecError, match="from host 1"):

@@ -55,14 +55,14 @@ def test_only_the_user_may_enter_where_a_host_listens(ends):
     assert directory.stat().st_uid == os.geteuid()
 
 
-def test_nothing_is_left_of_it_once_all_are_connected(ends):
+def test_no_leftovers_stay_once_all_are_connected(ends):
     directories = [Path(end.address).parent for end in connect(ends)]
     for end in ends:
         end.receive(0.05)
     assert not any(directory.exists() for directory in directories)
 
 
-def test_nothing_is_left_of_it_when_nobody_came():
+def test_no_leftovers_stay_if_no_host_came():
     alone = LocalTransport(0, 2, TOKEN, bound=1000)
     alone.close()
     assert not Path(alone.address).parent.exists()
@@ -80,7 +80,7 @@ def test_nothing_is_left_of_it_when_nobody_came():
         HELLO.pack(2) + TOKEN,
     ],
 )
-def test_strangers_are_sent_away_and_nothing_of_theirs_is_read(ends, hello):
+def test_strangers_are_refused_and_none_of_their_lines_is_read(ends, hello):
     zero, one = ends
     with closing(client(zero, hello)) as stranger:
         stranger.send(record(encoded(frame(1, 1, "forged"))))
@@ -92,7 +92,7 @@ def test_strangers_are_sent_away_and_nothing_of_theirs_is_read(ends, hello):
     assert zero.receive(1.0) == [frame(1, 1)]
 
 
-def test_nobody_takes_the_place_of_a_host_that_is_in(ends):
+def test_no_other_process_can_replace_a_connected_host(ends):
     zero = ends[0]
     with closing(client(zero, HELLO.pack(1) + TOKEN)) as known:
         zero.receive(0.01)
@@ -169,7 +169,7 @@ def test_large_frames_leave_no_descriptor_open(ends):
     assert not open_frames()
 
 
-def test_what_the_kernel_has_no_room_for_waits_and_keeps_its_order(ends):
+def test_frames_without_room_in_the_kernel_wait_and_keep_their_order(ends):
     zero, one = connect(ends)
     for n in range(1, 200):
         one.send(0, frame(1, n, bytes(30_000)))
@@ -190,7 +190,7 @@ def test_a_host_that_goes_away_is_a_lost_one(ends):
     assert error.value.host == 1
 
 
-def test_a_host_that_is_lost_while_one_sends_shows_when_one_receives(ends):
+def test_a_host_lost_during_a_send_shows_in_the_next_receive(ends):
     zero, one = connect(ends)
     zero.receive(0.01)
     one.close()

@@ -36,11 +36,11 @@ def numbers(count, *tags, codes=None):
     return EventBatch.of("s", rank=0, tags=tags, ts=range(count), payload=list(range(count)), codes=codes)
 
 
-def test_an_event_of_a_short_batch_costs_what_its_update_batch_does():
+def test_an_event_of_a_short_batch_has_the_cost_of_update_batch():
     assert trial(Summing(), [numbers(40)]).costs.column("n") > 50e-9
 
 
-def test_a_single_event_does_not_tell_what_one_costs_in_a_batch():
+def test_a_single_event_does_not_show_the_cost_of_one_in_a_batch():
     assert trial(Summing(), [numbers(1)]).costs.column_kinds == {}
 
 
@@ -79,7 +79,7 @@ def test_time_of_other_processes_does_not_count(monkeypatch):
     assert watch.seconds() < 60
 
 
-def test_what_a_program_costs_before_it_raises_is_known():
+def test_costs_of_a_program_before_it_raises_are_known():
     class Failing(Summing):
         def update(self, state, event, emit):
             if event.payload > 100:
@@ -95,7 +95,7 @@ def test_what_a_program_costs_before_it_raises_is_known():
     assert found.costs.fork == TYPICAL.fork
 
 
-def test_an_error_of_user_code_is_said_without_its_traceback():
+def test_an_error_of_user_code_is_reported_without_its_traceback():
     error = UserCodeError(
         trace="Traceback ...", function="read", program="P", error="ValueError: no", where=""
     )
@@ -160,7 +160,7 @@ class Telling(Program):
         return state + event.payload
 
 
-def test_outputs_cost_what_it_takes_to_write_them_to_the_sinks_of_the_job():
+def test_costs_of_outputs_include_the_sinks_of_the_job():
     events = [numbers(2000, "n", "free", codes=[0, 1] * 1000)]
     dropped, written, both = (
         trial(Telling(), events, sinks).costs for sinks in (["none"], ["jsonl"], ["jsonl", "sqlite"])

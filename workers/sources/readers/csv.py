@@ -194,23 +194,11 @@ class CsvReader:
     def _blocks(
         self, file: _File, types: Mapping[str, pa.DataType], ragged: RaggedRows | None = None
     ) -> Iterator[pa.RecordBatch]:
-        config = self._config
-        read = arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=config.header)
-        parse = arrow_csv.ParseOptions(
-            delimiter=config.delimiter, newlines_in_values=True, invalid_row_handler=ragged
-        )
-        convert = arrow_csv.ConvertOptions(
-            include_columns=file.wanted,
-            column_types=types,
-            null_values=NULLS if config.nulls is None else config.nulls,
-            strings_can_be_null=config.nulls is not None,
-            quoted_strings_can_be_null=config.nulls is None,
-        )
         checks = file.lines.check_quotes
-        with TextFile(file.path, config.encoding, longest=LONGEST_LINE, check_quotes=checks) as text:
+        with TextFile(file.path, self._config.encoding, longest=LONGEST_LINE, check_quotes=checks) as text:
             try:
                 with unprinted():
-                    reader = arrow_csv.open_csv(text, read, parse, convert)
+                    reader = self._reader(text, file, types, ragged)
                 waiting: pa.RecordBatch | None = None
                 while True:
                     with unprinted():
@@ -228,12 +216,29 @@ class CsvReader:
                     raise FileProblemError(problem) from None
                 # an error about the columns of a record that is not UTF-8
                 if ragged is not None and "Expected" in str(error):
-                    raise FileProblemError(undecodable(file.path, config.encoding)) from None
+                    raise FileProblemError(undecodable(file.path, self._config.encoding)) from None
                 raise
             if text.quotes % 2:
                 file.lines.check_quotes()
             if waiting is not None:
                 yield waiting
+
+    def _reader(
+        self, text: TextFile, file: _File, types: Mapping[str, pa.DataType], ragged: RaggedRows | None
+    ) -> arrow_csv.CSVStreamingReader:
+        config = self._config
+        read = arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=config.header)
+        parse = arrow_csv.ParseOptions(
+            delimiter=config.delimiter, newlines_in_values=True, invalid_row_handler=ragged
+        )
+        convert = arrow_csv.ConvertOptions(
+            include_columns=file.wanted,
+            column_types=types,
+            null_values=NULLS if config.nulls is None else config.nulls,
+            strings_can_be_null=config.nulls is not None,
+            quoted_strings_can_be_null=config.nulls is None,
+        )
+        return arrow_csv.open_csv(text, read, parse, convert)
 
     def _with_care(self, file: _File) -> Iterator[RawRows | Arrivals]:
         """Yield the remaining rows, with placeholder events for bad rows."""

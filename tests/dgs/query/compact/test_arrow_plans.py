@@ -187,7 +187,7 @@ def differs(seeds):
 @pytest.mark.parametrize(
     "seeds", [range(500), pytest.param(range(30_000), marks=pytest.mark.slow)], ids=["quick", "many"]
 )
-def test_arrow_computes_what_the_interpreter_does(seeds):
+def test_arrow_equals_the_interpreter(seeds):
     difference, done = differs(seeds)
     assert difference is None
     for kind in ("Map", "Order", "Group", "Join"):

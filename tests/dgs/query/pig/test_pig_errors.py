@@ -151,7 +151,7 @@ def test_the_text_of_a_mistake(text: str) -> None:
     assert problems(text) == [WRONG[text]]
 
 
-def test_what_a_wrong_statement_does_not_touch_goes_on() -> None:
+def test_statements_independent_of_a_wrong_one_go_on() -> None:
     program = Translator(Path("/nowhere")).read(
         read_script(
             A + "b = STREAM a THROUGH `x`; c = FILTER b BY n > 1; DUMP c; d = DISTINCT a; DUMP d;", "t.pig"

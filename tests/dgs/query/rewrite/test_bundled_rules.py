@@ -197,7 +197,7 @@ def test_windows_that_nothing_reads_are_left_out():
     assert "Window" in form(twice)[1]
 
 
-def test_what_two_outputs_read_stays_one_node():
+def test_node_of_two_outputs_stays_one_node():
     shared = Group(STREAM, (("k", column("k")),), (("n", Aggregate("count")),))
     made = rewritten(
         Script((("one", Where(shared, call("eq", column("k"), literal("x")))), ("other", shared)))

@@ -51,7 +51,7 @@ def test_nodes_are_tried_from_the_outputs_down_and_rules_in_their_order():
     assert tried == [(name, kind) for kind in ("Where", "Map", "Source") for name in ("first", "second")]
 
 
-def test_rules_of_a_user_come_after_those_of_dgs_unless_they_say_another_phase():
+def test_rules_of_a_user_come_after_those_of_dgs_unless_they_name_another_phase():
     twice = Where(Where(STREAM, MORE), call("lt", column("a"), literal(9)))
     late, early = rules_of(lambda node: node.input, name="late"), Rules("early", "normal")
     early.to_replace(Source).unless(lambda node: node.deletes).apply_pattern(

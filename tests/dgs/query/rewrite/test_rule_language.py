@@ -146,7 +146,7 @@ def test_a_rule_of_scripts_gets_all_outputs():
     assert [step.place for step in found.steps] == ["the script"]
 
 
-def test_a_graph_is_drawn_with_what_several_read():
+def test_a_graph_is_drawn_with_shared_nodes():
     shared = Where(STREAM, MORE)
     assert text_of(script(one=Order(shared, limit=2), other=Distinct(shared))).splitlines() == [
         "one:",

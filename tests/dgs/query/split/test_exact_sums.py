@@ -67,7 +67,7 @@ def test_a_float_is_its_bin_and_limbs_in_python_numpy_and_duckdb():
 
 @pytest.mark.parametrize("few", [200, -1], ids=["interpreter", "Arrow"])
 @pytest.mark.parametrize("small", [200, 0], ids=["dictionary", "runs"])
-def test_sums_are_those_of_the_rows_that_are_left(few, small, monkeypatch):
+def test_sums_are_those_of_the_remaining_rows(few, small, monkeypatch):
     monkeypatch.setattr(answering, "FEW", few)
     monkeypatch.setattr(compact, "SMALL", small)
     rows = stream("r", deletes=True, k=INT, x=FLOAT)

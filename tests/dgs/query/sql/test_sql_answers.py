@@ -270,7 +270,7 @@ def test_an_order_is_that_of_duckdb(text, duck):
 @pytest.mark.parametrize(
     "text", ["select d // 0 from f", "select d % 0 from f", "select cast(c as bigint) from f"]
 )
-def test_what_fails_in_duckdb_fails_with_q704(text, duck):
+def test_failures_in_duckdb_have_code_q704(text, duck):
     with pytest.raises(duckdb.Error):
         duck.execute(text)
     with pytest.raises(QueryError) as failed:

@@ -147,7 +147,7 @@ def mutated(tokens):
 
 
 @pytest.mark.parametrize("queries", [QUERIES[::9], pytest.param(QUERIES, marks=pytest.mark.slow, id="all")])
-def test_what_duckdb_does_not_read_is_a_mistake_here(queries):
+def test_texts_that_duckdb_refuses_are_mistakes_here(queries):
     sources = {name: Source(name, schema) for name, schema in SCHEMAS.items()}
     connection = duckdb.connect()
     for name, schema in SCHEMAS.items():
