@@ -136,8 +136,14 @@ class Costs:
         return self.call + self.column_calls.get(kind, 0.0)
 
     def compiled(self, kind: str) -> float | None:
-        """Return the seconds of one event in a compiled `update`, None if it is interpreted."""
-        return self.compiled_kinds.get(kind, max(self.compiled_kinds.values(), default=None))
+        """Return the seconds of one event in a compiled `update`, None if it is interpreted: that is refused, or no dearer.
+
+        >>> costs = Costs(kinds={"a": 4e-7, "b": 4e-7}, compiled_kinds={"a": 5e-9, "b": 4e-7})
+        >>> costs.compiled("a"), costs.compiled("b")
+        (5e-09, None)
+        """
+        found = self.compiled_kinds.get(kind, max(self.compiled_kinds.values(), default=math.inf))
+        return found if found < self.event(kind) else None
 
 
 def _least(one: Any, other: Any) -> Any:

@@ -28,6 +28,8 @@ from dgs.planner.topology import Topology, kind_rates, of_nodes
 FEW_EVENTS = 32.0
 """Shorter stretches are folded with `update` even if there is an `update_batch` (`workers/protocol/folding`)."""
 
+SHORT_LOOP = 64.0
+"""Shorter stretches of lanes that depend on each other are merged event by event, if there is no `update_batch`."""
 
 EVENT_BYTES = 24.0
 """The bytes of an event on its way to another host: its time, its row number and a number as payload."""
@@ -213,16 +215,22 @@ class _Model:
         """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
 
         One call, or one per turn (`turns`), folds all lanes between two requests that take the state, or two of its own synchronisations.
-        Events that synchronise are interpreted.
+        Events that synchronise are interpreted. If other kinds are interpreted, too, each stretch has a call of its own, and a release
+        that is merged event by event is interpreted as a whole.
         """
         costs, seconds = self._costs, 0.0
+        stretches = sum(lane.stretches for lane in mine.lanes)
+        is_mixed = any(
+            costs.compiled(str(lane.kind)) is None for lane in mine.lanes if not lane.synchronises
+        )
+        if is_mixed and stretches * SHORT_LOOP > mine.rate:
+            return interpreted
         for lane in mine.lanes:
             kind = str(lane.kind)
-            each = costs.event(kind) if lane.synchronises else costs.compiled(kind)
-            if each is None:
-                return interpreted
-            seconds += lane.rate * (each + costs.read)
+            each = None if lane.synchronises else costs.compiled(kind)
+            seconds += lane.rate * ((costs.event(kind) if each is None else each) + costs.read)
         cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
+        cuts += stretches if is_mixed else 0.0
         seconds += _partial_states(mine) * AT_ONCE * costs.merge
         seconds += max(mine.rate / BATCH_EVENTS, cuts) * (costs.stretch + costs.call + costs.compiled_call)
         first = self._interpreted(mine)
@@ -230,7 +238,7 @@ class _Model:
 
     def _interpreted(self, mine: Traffic) -> float:
         """Return the share of a worker's events that come before its `update` is compiled."""
-        if not mine.rate or any(self._costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
+        if not mine.rate or all(self._costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
             return 1.0
         most = INTERPRETED_FIRST + (BATCH_EVENTS if mine.accumulates and mine.asked else 0.0)
         return min(1.0, most / (mine.rate * self._seconds))

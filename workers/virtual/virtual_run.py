@@ -69,7 +69,8 @@ class _Observed:
         self._request = SHARE_OF_FRONTIER * costs.piece if self._is_cut and above > 1 else 0.0
         if not self._is_cut:
             lanes = [kind for _, tags in node.tags.streams for _, kind in by_kind(tags)]
-            at_once = any(one.update_windows for one in stand_in.states()) or costs.compiled_kinds
+            is_compiled = any(costs.compiled(str(kind)) is not None for kind in lanes)
+            at_once = is_compiled or any(one.update_windows for one in stand_in.states())
             self._request = len(lanes) * (AT_ONCE * costs.merge if at_once else costs.window)
 
     def __getattr__(self, name: str) -> Any:
