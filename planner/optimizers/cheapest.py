@@ -22,18 +22,27 @@ all trees, or random ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, product
 from math import prod
 
 from dgs.errors import UsageError
 from dgs.model.program import Program
-from dgs.planner.optimizers.atoms import Atom
+from dgs.planner.optimizers.atoms import Atom, impl_tags
 from dgs.planner.optimizers.graph import Components, DependenceGraph
 from dgs.planner.optimizers.greedy import by_degree, greedy_tree, tree_of_removals
+from dgs.planner.optimizers.matching import Matcher
 from dgs.planner.optimizers.random_trees import random_tree
-from dgs.planner.optimizers.tag_tree import TagTree, bound_fan_out, branch, leaf, merge_leaves, one_sided
+from dgs.planner.optimizers.tag_tree import (
+    TagTree,
+    bound_fan_out,
+    branch,
+    fold,
+    leaf,
+    merge_leaves,
+    one_sided,
+)
 
 MOST_TREES = 25_000
 """The largest number of trees that are tried."""
@@ -130,7 +139,10 @@ def proposals(
     greedy = greedy_tree(graph)
     orders = (by_degree, _by_gain) if len(graph.atoms) <= MANY_ATOMS else ()
     others = [tree_of_removals(graph, order(graph)) for order in orders]
-    for whole in dict.fromkeys((greedy, *(lowered(graph, tree) for tree in (greedy, *others)))):
+    wholes = [greedy, below := grafted(greedy), *(lowered(graph, tree) for tree in (greedy, *others))]
+    if orders:
+        wholes += [*_groupings(greedy, program), *_groupings(below, program)]
+    for whole in dict.fromkeys(wholes):
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
             yield bound_fan_out(merge_leaves(tree, count), max_fan_out)
@@ -153,6 +165,52 @@ def _by_gain(graph: DependenceGraph) -> list[int]:
     """Return the order of removal by rate (the cost of synchronising) over the number of dependences (the parts it separates)."""
     degrees = graph.degrees()
     return sorted(range(len(degrees)), key=lambda i: graph.atoms[i].rate / (1 + degrees[i]))
+
+
+def grafted(tree: TagTree) -> TagTree:
+    """Return the tree with leaves that stand beside subtrees of a node without tags in the largest subtree, where they can merge with its leaves.
+
+    >>> a, b, c, d = (leaf([Atom("s", "k", i)]) for i in range(4))
+    >>> found = grafted(branch((), [a, branch(b.own, [c, d])]))
+    >>> found.own == b.own, found.children == (c, d, a)
+    (True, True)
+    """
+
+    def visit(node: TagTree, below: list[TagTree]) -> TagTree:
+        trees = sorted((child for child in below if child.children), key=lambda child: -child.rate)
+        if node.own or not trees or len(trees) == len(below):
+            return _over(node, below)
+        leaves = [child for child in below if not child.children]
+        return branch((), [branch(trees[0].own, [*trees[0].children, *leaves]), *trees[1:]])
+
+    return fold(tree, visit)
+
+
+def _over(node: TagTree, below: list[TagTree]) -> TagTree:
+    """Return the node over other children, itself if they are its own."""
+    return node if below == list(node.children) else branch(node.own, below)
+
+
+def grouped(tree: TagTree, key: Callable[[TagTree], Hashable]) -> TagTree:
+    """Return the tree with siblings that have the same key below a node of their own, so that they merge with each other first."""
+
+    def visit(node: TagTree, below: list[TagTree]) -> TagTree:
+        groups: dict[Hashable, list[TagTree]] = {}
+        for child in below:
+            groups.setdefault(key(child), []).append(child)
+        if len(groups) in (0, 1, len(below)):
+            return _over(node, below)
+        return branch(node.own, [branch((), group) for group in groups.values()])
+
+    return fold(tree, visit)
+
+
+def _groupings(tree: TagTree, program: Program) -> Iterator[TagTree]:
+    """Yield the tree with siblings grouped by their streams, which are then not split, and by the state types that handle them."""
+    yield grouped(tree, lambda child: frozenset(atom.stream for atom in child.atoms()))
+    if len(program.states()) > 1:
+        matcher = Matcher(program)
+        yield grouped(tree, lambda child: matcher.handling(impl_tags(child.atoms()).tags()))
 
 
 def _counts(most: int) -> Iterator[int]:

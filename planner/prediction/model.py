@@ -220,9 +220,7 @@ class _Model:
         """
         costs, seconds = self._costs, 0.0
         stretches = sum(lane.stretches for lane in mine.lanes)
-        is_mixed = any(
-            costs.compiled(str(lane.kind)) is None for lane in mine.lanes if not lane.synchronises
-        )
+        is_mixed = any(costs.compiled(str(lane.kind)) is None for lane in mine.lanes if not lane.synchronises)
         if is_mixed and stretches * SHORT_LOOP > mine.rate:
             return interpreted
         for lane in mine.lanes:
