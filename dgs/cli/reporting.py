@@ -84,8 +84,12 @@ class Ending:
         """Return a phrase on the files that an unfinished run left behind."""
         if self.directory is None:
             return "nothing was written"
-        found = sorted({path for place in self.output_dirs for path in place.rglob("*.partial")})
-        if found:
+        from dgs.workers.storage.locks import holder_of
+
+        there = {path for place in self.output_dirs for path in place.rglob("*.partial")}
+        if found := sorted(
+            path for path in there if holder_of(path) is None
+        ):  # the others are of a run that is alive
             partial = f"outputs so far are kept as {', '.join(map(show_path, found))}"
         elif self.committed():
             partial = "only what is committed was kept"

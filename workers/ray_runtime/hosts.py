@@ -168,8 +168,13 @@ class RayHosts:
         except errors.RayTaskError as error:
             raise InternalError(problem=f"host {host}: {error}") from error
         except errors.RayError as error:
+            self._check_nodes([host])
             where = f" (on node {self._nodes[host]['NodeManagerAddress']})" if host in self._nodes else ""
-            raise WorkerLostError(host=host, problem=str(error).splitlines()[0] + where) from error
+            is_away = isinstance(
+                error, errors.ActorUnavailableError
+            )  # Ray says so in a page, with numbers of its own
+            problem = "its process cannot be reached" if is_away else str(error).splitlines()[0]
+            raise WorkerLostError(host=host, problem=problem + where) from error
         if isinstance(answer, WorkerLostError):
             raise answer
         return answer

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dgs.job.document import read
+from dgs.workers.sinks.files.owned import locked
 
 SUMS = [3, 110, 220]
 """The outputs of the sequential program: a value at the instant of a barrier belongs to the next window."""
@@ -190,6 +191,16 @@ def test_tolerance_allows_for_floats(project, dgs, edit):
     edit("program.py", "return 0\n\n    def update", "return 0.0\n\n    def update")
     assert dgs("run plan.yaml --verify").code == 1
     assert dgs("run plan.yaml --verify --tolerance 1e-9").code == 0
+
+
+def test_failed_run_does_not_name_the_outputs_of_a_run_that_is_alive(project, dgs, edit):
+    edit("program.py", "        emit(state)\n", "        raise ValueError\n")
+    edit("plan.yaml", "runtime: {kind: local}", "runtime: {kind: local}\nsinks: [{jsonl: {path: out}}]")
+    (project / "out").mkdir()
+    with locked(project / "out/part-7.jsonl.partial", of=project):
+        done = dgs("run plan.yaml")
+    assert done.code == 1
+    assert "part-7" not in done.err
 
 
 def test_failed_run_keeps_partial_outputs_and_says_how_to_repeat(project, dgs, edit, run_dirs):

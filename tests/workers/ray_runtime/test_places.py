@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from dgs.errors import WorkerLostError
 from dgs.job.schema import RuntimeConfig
+from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import hosts_with_a_place
 from dgs.workers.runtime.job import Caller
 
@@ -80,3 +82,44 @@ def test_run_waits_by_setting_or_if_no_node_is_left(port, cpus, settings):
 
 def test_cluster_of_the_runs_own_has_a_place_for_every_host():
     assert placed([], address="local") == (4, [], [])
+
+
+class UnavailableError(Exception):
+    """What Ray raises for an actor that it cannot reach."""
+
+
+def lost(node):
+    """Return what is said of a host on a node whose process Ray cannot reach."""
+
+    def get(_):
+        raise UnavailableError(
+            "The actor 0123 is unavailable: RpcError: last error: UNKNOWN: ipv4: Connection refused"
+        )
+
+    errors = SimpleNamespace(
+        RayTaskError=KeyError, RayError=UnavailableError, ActorUnavailableError=UnavailableError
+    )
+    actor = SimpleNamespace(place=SimpleNamespace(remote=lambda: ("here", 1)))
+    ray = SimpleNamespace(
+        exceptions=errors,
+        nodes=lambda: [node],
+        get=lambda reference: reference,
+        wait=lambda references, timeout: (references, []),
+        get_runtime_context=lambda: SimpleNamespace(get_node_id=lambda: "there"),
+    )
+    hosts = RayHosts(ray, [actor])
+    hosts.start()
+    ray.get = get
+    with pytest.raises(WorkerLostError) as error:
+        hosts.ask(lambda _: "call")
+    return str(error.value)
+
+
+def test_host_whose_node_is_gone_is_lost_with_its_address(closed_port):
+    said = lost(node("here", "127.0.0.1", 1, port=closed_port))
+    assert said.startswith("host 0 was lost: its node 127.0.0.1 does not answer")
+
+
+def test_host_that_ray_cannot_reach_on_a_node_that_answers_is_said_in_a_sentence(port):
+    said = lost(node("here", "127.0.0.1", 1, port=port))
+    assert said.startswith("host 0 was lost: its process cannot be reached (on node 127.0.0.1)")
