@@ -126,7 +126,7 @@ def _on_this_machine(costs: Costs) -> Costs:
 
 
 def typical_costs(program: Program, problem: str | None = None) -> KnownCosts:
-    """Return typical costs for a program."""
+    """Return typical costs, for a program without a trial. `problem`: why it has none, if it was tried."""
     costs = replace(TYPICAL, columns=TYPICAL_COLUMNS) if program.is_vectorised else TYPICAL
     return KnownCosts(costs, TYPICAL_ORIGIN, problem)
 

@@ -59,6 +59,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
 
 
 def _executed(launch: Launch, caller: Caller) -> Run:
+    """Run a launch, and write its report into the run directory."""
     options, directory = launch.options, launch.directory
     _before(launch, caller)
     with _served(launch, caller) as served, nullcontext() if directory is None else held(directory.path):

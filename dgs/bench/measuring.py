@@ -145,6 +145,7 @@ def measured(
 
 
 def _sample(contestant: Contestant, repetition: int) -> Sample:
+    """Run a contestant once, before the first time also its check, and compare the outputs."""
     named: dict[str, Any] = {name: getattr(contestant, name) for name in KEY}
     expected = contestant.expected
     nothing: dict[str, Any] = {"events": 0, "seconds": 0.0, "wall_seconds": 0.0}

@@ -101,6 +101,7 @@ class CompiledUpdate:
         interpret: RowsInterpreter,
         outputs: list[OutputBatch],
     ) -> State:
+        """Fold a batch by a compiled loop; interpret it if the loop is refused."""
         try:
             fold, given, columns = self._prepared(state, batch, partials)
         except Refused as refused:

@@ -112,7 +112,7 @@ def _entries_type(state: dict[Any, Any], keys: Iterable[Any]) -> Type:
 
 
 class ScalarState:
-    """A state as scalars."""
+    """The form of a state for a compiled loop: scalars."""
 
     def __init__(self, of: Type) -> None:
         self._scalars, self._value = flat(of)

@@ -107,7 +107,7 @@ class Closer:
 
 
 class SortCloser(Bags, Closer):
-    """Sorts."""
+    """Keeps the items of a block, and gives those of each key in order when the block closes."""
 
     keeps_items = True
 

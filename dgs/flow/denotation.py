@@ -178,6 +178,7 @@ class Denotation:
         return sorted(block, key=lambda item: tuple(map(codec.encode, (item.key, item.value, item.at))))
 
     def _aggregated(self, node: Node, step: steps.Aggregate, blocks: list[Block]) -> list[Block]:
+        """Return the blocks of an aggregate: the results of the windows that end with each block."""
         size, slide = self._window(node)
         found, forms, totals = list[Block](), dict[Any, Any](), dict[Any, Any]()
         for number, at in enumerate(self.ends):
@@ -229,6 +230,7 @@ class Denotation:
         return found
 
     def _unordered(self, template: KeyedUnordered, blocks: list[Block]) -> list[Block]:
+        """Return the blocks of a `KeyedUnordered` template by its definition: items see the state of the last marker."""
         monoid, states, start = template.monoid, dict[Any, Any](), template.initial_state()
         found: list[Block] = []
         made: list[Any] = []
@@ -289,6 +291,7 @@ def _folded(monoid: Any, key: Any, lifted: list[Any], at: int | None) -> Item:
 
 
 def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: C901, PLR0911 - one return a step
+    """Return the items that a step without state makes of an item."""
     key, value, at, place = item
     match step:
         case steps.Map(function):

@@ -169,7 +169,7 @@ class FoldOfCounts(KeyedOrdered):
 def fold_template(
     function: Callable[[Any, Any], Any], start: Any, over: CountWindow | str | None
 ) -> KeyedOrdered:
-    """Return the template of a `fold`."""
+    """Return the template of a `fold` over windows of a number of items, blocks, or the whole history."""
     if isinstance(over, CountWindow):
         return FoldOfCounts(function, start, over)
     return FoldOfBlocks(function, start, keeps_state=over == "history")

@@ -32,7 +32,7 @@ class Pictures:
         self.streams = StreamPicture(most, seen.unit)
 
     def scene(self, moment: Moment) -> Scene:
-        """Return the scene of a moment."""
+        """Return the texts and attributes of the page at a moment, by slot."""
         found = {
             "plan": str(moment.plan),
             "cursor@x1": f"{place_of(moment.at, self.seen):.0f}",

@@ -82,6 +82,7 @@ class Shown:
             self._happenings = [one for one in self._happenings if id(one) not in left_out]
 
     def _moment(self, before: RunFigures | None, figures: RunFigures, ended: str | None, why: str) -> Moment:
+        """Return a moment of the page from figures and those before. `why`: why the run ended."""
         place = self._plan_of(figures)
         names = [worker.name for worker in self._plans[place]]
         status = ended or figures.phase

@@ -144,6 +144,7 @@ def _planned(
     options: Options,
     costs: Costs | Callable[[], Costs] | None,
 ) -> Plan:
+    """Return the fastest plan of the optimizer's trees. Without forks it is one worker, if that is valid."""
     if not program.fork_joins():
         alone = placed(Plan(PlanNode("w0", topology.impl_tags(), program.states()[0].name), name), topology)
         if not violations(alone, program, topology):

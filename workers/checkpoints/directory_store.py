@@ -158,6 +158,7 @@ class DirectoryStore(CheckpointDirectory):
             raise
 
     def _begin(self) -> ResumePoint:
+        """Begin a generation: record it, finish the files of the last commit, and return the newest whole state to resume from."""
         self.hold()
         with self._refusing():
             known = self.committed() or self._without_record()

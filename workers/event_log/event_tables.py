@@ -108,7 +108,7 @@ def event_table(ts: Int64s, tags: tuple[Tag, ...], codes: Codes | None, payload:
 
 
 def is_events(table: pa.Table) -> bool:
-    """Return whether a table is one of events."""
+    """Return whether a table was made by `event_table`, by its metadata."""
     return (table.schema.metadata or {}).get(FORM) == EVENTS
 
 

@@ -134,7 +134,7 @@ class _Lane:
         return places
 
     def stretches(self) -> Iterator[_Stretch]:
-        """Yield the stretches."""
+        """Yield the stretches in order, each with the key of its first event."""
         starts = np.sort(np.concatenate(self.starts))
         starts = starts[np.flatnonzero(np.diff(starts, prepend=-1))]  # np.unique imports much
         offset = 0

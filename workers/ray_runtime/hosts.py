@@ -114,6 +114,7 @@ class RayHosts:
     def _asked(
         self, call: Callable[[Any], Any], within: float, *, is_long: bool = False, is_starting: bool = False
     ) -> list[Any]:
+        """Call all hosts, and return their answers in order. Raises the first error; WorkerLostError, or NoPlaceError at the start, for a silent host."""
         pending = {call(actor): index for index, actor in enumerate(self.actors)}
         answers: dict[int, Any] = {}
         deadline = time.monotonic() + within

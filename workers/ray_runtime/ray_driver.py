@@ -186,6 +186,7 @@ class _Driver:
             self._session.log.says_program(host, lines, is_elsewhere=True)
 
     def _run(self) -> Ended:
+        """Start the hosts, and look after them until all have ended; then collect their results."""
         self._open()
         self._session.caller.ready("Ray")
         self._started = process.now()

@@ -112,6 +112,7 @@ class Engine:
             raise
 
     def _step(self, reads: bool, between: Callable[[], None] | None) -> bool:
+        """Do one step: take messages, read one source, and let the workers run. Return whether there was anything to do."""
         if self.began is None:
             self.began = process.now()
         busy = bool(self._inbox) or self.host.is_behind

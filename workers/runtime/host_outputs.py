@@ -215,6 +215,7 @@ class HostOutputs:
             opened.pop_all()
 
     def _open(self, deployment: Deployment) -> None:
+        """Open the sinks and the dead letters of this host, and write the outbox to sinks that are not transactional."""
         job = deployment.job
         if not self._workers:
             return  # such a host closes no epochs, so outputs in its sinks would never be staged

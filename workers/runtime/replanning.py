@@ -147,6 +147,7 @@ class Replanning:
             self._propose(found)
 
     def _propose(self, found: Comparison) -> None:
+        """Write a better plan into the run directory, and tell the caller; in automatic mode, request the move."""
         deployment = self._deployment
         if deployment is None or deployment.job.control_dir is None:
             return

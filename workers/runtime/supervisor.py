@@ -242,6 +242,7 @@ def _logged(notify: Callable[[str], None], log: RunLog) -> Callable[[str], None]
 
 
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
+    """Drive generations until the run ends: after a loss a new one, after a request to move one under the new plan."""
     job, began, driven = session.job, time.monotonic(), 0
     while True:
         point = _begun(session, job)

@@ -113,6 +113,7 @@ class Simulation(World):
                 self.result.streams = self.live.decided(self.streams)
 
     def _run_to_the_end(self, most_steps: int) -> Simulated:
+        """Run generation after generation until the run is complete, refused, or wrong."""
         result = self.result
         while not result.is_complete:
             begun = self._begin()

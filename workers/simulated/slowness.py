@@ -48,7 +48,7 @@ class Slowness:
         return True
 
     def is_busy(self, place: Place, now: int) -> bool:
-        """Return whether a place is busy."""
+        """Return whether a place is busy at step `now`."""
         return self._until.get(place, 0) > now
 
     def next_end(self, now: int) -> int | None:

@@ -78,7 +78,7 @@ class Scenario:
         return sum(not isinstance(step, Event) for step in self.steps) + (self.sides is not None)
 
     def every_event(self) -> Iterator[Event]:
-        """Yield all events in it."""
+        """Yield all events of the scenario, with those of its forks."""
         for step in self.steps:
             if isinstance(step, Event):
                 yield step

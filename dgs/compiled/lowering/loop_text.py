@@ -118,6 +118,7 @@ def loop_text(
 def _assembled(
     name: str, lane: LaneClass, state: Type, every: Sites, bodies: list[list[str]], *, children: int
 ) -> LoopText:
+    """Return the text of a loop over the events of a lane: it loads the columns, and runs the body for the event's kind."""
     entries, sites = entry_arrays(state), every.found
     reads = tuple(
         one for one in lane.numbers if any(f"{one}_here" in line for body in bodies for line in body)

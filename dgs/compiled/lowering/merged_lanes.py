@@ -58,6 +58,7 @@ def merged_text(
 def _assembled(
     functions: Sequence[str], texts: Sequence[LoopText], orders: Sequence[Order], state: Type
 ) -> LoopText:
+    """Return the text of a loop that merges lanes by time and calls the function of the lane with the next event."""
     entries, scalars = entry_arrays(state), state_names(state)
     shared = [name for name, _ in entries] + scalars
     own = [text.arguments[len(ROWS) : len(text.arguments) - len(entries)] for text in texts]

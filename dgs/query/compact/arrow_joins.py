@@ -49,7 +49,7 @@ class Known:
         self._pairs: Pairs | None = None
 
     def partners(self, keys: Sequence[tuple[pa.Array, pa.Array]]) -> Pairs | None:
-        """Return `partners` of keys."""
+        """Return the pairs of rows with equal keys, as `partners` does; None if there are more than `most`."""
         arrays = [one for pair in keys for one in pair]
         if not self._keys or list(map(_memory, arrays)) != list(map(_memory, self._keys)):
             found = partners(keys, self._most)

@@ -192,6 +192,7 @@ def _sorted(rows: Rows, keys: list[tuple[Form, bool, bool]], names: Names) -> pa
 
 
 def _join(node: Join, orders: Mapping[str, Names]) -> Step:
+    """Return the step of a join by equal keys. Raises NotInArrow, also at run time if there are too many rows or pairs."""
     if (
         node.how not in ("inner", "semi", "anti")
         or not node.pairs

@@ -35,12 +35,12 @@ class Layout:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The names of the key."""
+        """The names of the key columns."""
         return self.schema.names[: self.keys]
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """The names of the parts."""
+        """The names of the part columns."""
         return self.schema.names[self.keys :]
 
     @property

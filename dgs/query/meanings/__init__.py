@@ -158,7 +158,7 @@ def power(base: float, exponent: float) -> float:
 
 
 def sign(value: Any) -> int:
-    """Return -1, 0 or 1."""
+    """Return -1, 0 or 1 for a negative number, zero, or a positive number."""
     return int(value > 0) - int(value < 0)
 
 

@@ -206,6 +206,7 @@ class Collections(Values):
         block: Block,
         context: Context | None,
     ) -> tuple[Block, Names]:
+        """Return the block after a `group by`, and its names: variables bound before become bags, the pattern names the key."""
         pattern, of = group
         key = self.single(self.term(of, names, block), of.at, block)
         kept = context[1] if context else ()

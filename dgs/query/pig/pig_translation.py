@@ -57,6 +57,7 @@ class Translator(PigState):
         self.macros[statement.name] = (statement, self.source)
 
     def _call_macro(self, statement: pig.CallMacro) -> None:
+        """Translate the expanded body of a macro in an environment of its own, which has only the arguments; keep its results."""
         scope = self.scope()
         if statement.macro not in self.macros:
             raise scope.unknown(

@@ -39,7 +39,7 @@ class Numbering:
         self._seen: dict[int, tuple[Relation, int]] = {}
 
     def number(self, node: Relation) -> int:
-        """Return the number of a node."""
+        """Return the number of a node; equal nodes have the same number."""
         known = self._seen.get(id(node))
         if known is not None:
             return known[1]

@@ -116,6 +116,7 @@ class _Splitting:
         return relation.with_inputs(tuple(map(self.of, relation.inputs)))
 
     def _group(self, node: Group) -> Relation:
+        """Split a Group: compact its rows by key, and compute aggregates from compacted sums, or from rows if they need rows."""
         block = Block(node.input)
         if not block.streams:
             return node.with_inputs((self.of(node.input),))

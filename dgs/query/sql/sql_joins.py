@@ -135,6 +135,7 @@ class Joins:
         return not others or all(one.table for one in names_in(tree))
 
     def _join(self, right: Relation, own: Range, join: exp.Join) -> None:
+        """Join a relation to the FROM clause so far. Conditions become pairs of keys, a filter of one side, or the residual."""
         if self.node is None:
             return
         how, is_swapped = _how(join)
@@ -159,10 +160,10 @@ class Joins:
                 pairs.append(pair)
             elif (
                 how == "left"
+                and not is_swapped
                 and is_plain(one)
                 and names_in(one)
-                and all(map((self.scope if is_swapped else apart).has, names_in(one)))
-                and not is_swapped
+                and all(map(apart.has, names_in(one)))
             ):
                 right = Where(right, self._lower(one, apart), span=self._text.span(one))
             else:

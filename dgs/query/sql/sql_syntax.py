@@ -139,7 +139,7 @@ class SqlText:
         return Span(self.name, before.count("\n") + 1, at - begin + 1, line)
 
     def error(self, code: str, node: exp.Expr, problem: str, remedy: str = "", **facts: Any) -> QueryError:
-        """Return an error at a node."""
+        """Return an error at the place of a node in the text."""
         return QueryError.of(code, problem, remedy, self.span(node), **facts)
 
     def place_error(self, code: str, scalar: exp.Expr, problem: str, remedy: str = "") -> QueryError:

@@ -194,6 +194,7 @@ class CsvReader:
     def _blocks(
         self, file: _File, types: Mapping[str, pa.DataType], ragged: RaggedRows | None = None
     ) -> Iterator[pa.RecordBatch]:
+        """Yield the file in blocks of Arrow, all quotes closed. Raises FileProblemError, ArrowInvalid."""
         checks = file.lines.check_quotes
         with TextFile(file.path, self._config.encoding, longest=LONGEST_LINE, check_quotes=checks) as text:
             try:

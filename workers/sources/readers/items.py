@@ -74,6 +74,7 @@ class ItemsReader:
             yield from self._singles(item[start : start + most])
 
     def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
+        """Yield the rows of an item that has several, in batches of `batch_rows` if they are to be cut."""
         if isinstance(item, EventBatch):
             self._check_lengths(item)
             skipped = self._skipped(len(item))
@@ -175,6 +176,7 @@ class ItemsReader:
         return refused
 
     def _together(self, items: list[Any]) -> Arrivals:
+        """Return single items as one batch of arrivals, with the heartbeats between them."""
         times: list[Any] = []
         tags: dict[Tag, int] = {}
         codes: list[int] = []
