@@ -17,7 +17,7 @@ def mix(i, k):
 
 
 def rows(scale=1):
-    """The three streams, as (ts, record); line items have `op`. `scale`: the factor by which there are fewer rows."""
+    """The three streams, as (ts, record); line items have `op`. `scale`: keeps every `scale`-th line item."""
     customers = [
         (40 * c, {"custkey": c, "nation": mix(c, 1) % 25, "segment": mix(c, 2) % 5}) for c in range(1500)
     ]
