@@ -322,6 +322,26 @@ def join_that_changes_a_part_of_the_value(a):
     return a.aggregate(Extending(lambda value: value.setdefault("x", [1])))
 
 
+class OfOneState(Extending):
+    """Every call of `identity` or `lift` gives the same list."""
+
+    def __init__(self, identity, lift):
+        super().__init__(lift)
+        self.identity = identity
+
+
+@wrong("F22")
+def identity_that_is_one_object(a):
+    empty: list[int] = []
+    return keyed(a).aggregate(OfOneState(lambda: empty, lambda value: [value]), idle="all")
+
+
+@wrong("F22")
+def lift_that_gives_one_object(a):
+    one = [1]
+    return a.key_by(lambda _, v: 0).aggregate(OfOneState(list, lambda _: one))
+
+
 class NumberedByClass(Stateless):
     """Numbers values in a dictionary of the class, in order of arrival."""
 

@@ -214,7 +214,7 @@ def _lifting(node: Node) -> tuple[Any, Callable[[Any, Any], Any]] | None:
 
 
 def joins_change_no_values(trial: Trial) -> Iterator[Mistake]:
-    """F22: a join changes states only, and not the values of items, which other steps also get."""
+    """F22: a join changes the states it gets only: not the values of items, and not what lift and identity give the next time."""
     for node, (blocks, *_) in trial.nodes():
         if (lifting := _lifting(node)) is None:
             continue
@@ -222,12 +222,22 @@ def joins_change_no_values(trial: Trial) -> Iterator[Mistake]:
         values = [(item.key, item.value) for block in blocks for item in block]
         given = deepcopy(values)
         states = [lift(key, value) for key, value in given]
-        for left, right in pairwise(states):
+        before = deepcopy([monoid.identity(), *states])
+        for left, right in pairwise([monoid.identity(), *states]):
             monoid.join(left, right)
-        for (_, before), (_, after) in zip(values, given, strict=True):
-            if not trial.equal(before, after):
+        for (_, value), (_, after) in zip(values, given, strict=True):
+            if not trial.equal(value, after):
                 problem = "has a monoid whose join changes the value that lift got"
-                yield trial.mistake("F22", node, problem, shown(before), shown(after), "Let lift give a copy")
+                yield trial.mistake("F22", node, problem, shown(value), shown(after), "Let lift give a copy")
+                return
+        again = [monoid.identity(), *(lift(key, value) for key, value in values)]
+        for number, (one, other) in enumerate(zip(before, again, strict=True)):
+            if not trial.equal(monoid.result(deepcopy(one)), monoid.result(deepcopy(other))):
+                name = "lift" if number else "identity"
+                problem = f"has a monoid whose join changes what {name} gives the next time"
+                yield trial.mistake(
+                    "F22", node, problem, shown(one), shown(other), f"Let {name} make a new state each time"
+                )
                 return
 
 
