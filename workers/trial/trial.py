@@ -125,13 +125,18 @@ class _Trying:
         """Measure the seconds per event by kind, until the time is over."""
         self._state = self._program.init()
         events = (event for _, event in merge([[batch] for batch in self._batches]))
+        together = _before_one_ends(self._batches)
+        mixed = islice(events, together)
         spent: dict[str, list[float]] = defaultdict(list)
         made = {kind: _seconds_of_making(batch) for kind, batch in _longest_by_kind(self._batches)}
         scale, began = 1.0, time.perf_counter()
         try:
-            self._update_each(events, spent, end=began + SHARE_TIMED * SECONDS)
+            timed = islice(mixed, 1 + int(SHARE_TIMED * together))
+            self._update_each(timed, spent, end=began + SHARE_TIMED * SECONDS)
             usual = {kind: _usual(seconds) for kind, seconds in spent.items()}
-            scale = self._scale(events, usual, end=began + SECONDS)
+            scale = self._scale(mixed, usual, end=began + SECONDS)
+            later = islice((event for event in events if event.tag.kind not in usual), AT_ONCE)
+            self._update_each(later, spent, end=began + SECONDS)
         finally:
             kinds = {kind: scale * _usual(seconds) + made.get(kind, EVENT) for kind, seconds in spent.items()}
             self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
@@ -142,7 +147,7 @@ class _Trying:
         update, clock = self._program.states()[0].update, time.perf_counter
         looking = min(_looking(clock) for _ in range(100))
         lost = losses()
-        for event in islice(events, 1 + int(SHARE_TIMED * sum(map(len, self._batches)))):
+        for event in events:
             kind = event.tag.kind
             emit, began = _emit(self._emitted[kind]), clock()
             self._state = update(self._state, event, emit)
@@ -295,6 +300,13 @@ def _as_outputs(kind: str, values: Column) -> OutputBatch:
     """Return values as the outputs of events of a kind."""
     rows = np.arange(columns.length(values))
     return OutputBatch.of("s", rank=0, tags=[Tag(kind)], ts=rows, seq=rows, index=0 * rows, values=values)
+
+
+def _before_one_ends(batches: Sequence[EventBatch]) -> int:
+    """Return how many of all events come before the first of the longer batches ends: behind it, the state is another than in a run."""
+    longest = max(map(len, batches), default=0)
+    ends = [batch.ts[-1] for batch in batches if len(batch) and 2 * len(batch) >= longest]
+    return sum(int(batch.ts.searchsorted(min(ends), "right")) for batch in batches) if ends else 0
 
 
 def _looking(clock: Callable[[], float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dgs.errors import UserCodeError
@@ -38,6 +39,31 @@ def numbers(count, *tags, codes=None):
 
 def test_an_event_of_a_short_batch_has_the_cost_of_update_batch():
     assert trial(Summing(), [numbers(40)]).costs.column("n") > 50e-9
+
+
+def test_events_behind_the_end_of_another_stream_are_tried_only_if_their_kind_has_no_others():
+    """Behind the sample of the values only marks would come, each with an empty state."""
+    closed = []
+
+    class Windows(Program):
+        kinds = ("n", "mark", "late")
+
+        def init(self):
+            return []
+
+        def update(self, state, event, emit):
+            if event.tag.kind == "n":
+                return [*state, event.payload]
+            if event.tag.kind == "mark":
+                closed.append(len(state))
+            return []
+
+    marks = replace(numbers(1000, "mark"), stream="marks", rank=1, ts=np.arange(1000) * 20)
+    late = replace(numbers(10, "late"), stream="late", rank=2, ts=np.arange(10) + 15_000)
+    costs = trial(Windows(), [numbers(1000), marks, late]).costs
+    assert closed[1:] == [20] * (len(closed) - 1)
+    assert len(closed) == 50
+    assert costs.kinds.keys() == {"n", "mark", "late"}
 
 
 def test_a_single_event_does_not_show_the_cost_of_one_in_a_batch():
