@@ -146,7 +146,7 @@ def main(
     import dgs
 
     if (problem := unavailable()) is not None:
-        raise SystemExit(f"skipped: {problem}")
+        raise SystemExit(f"not run: {problem}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # clean up
     with shared_place() as place, SPACE.made(), cluster(place) as address:
         for runtime in ("local", "spark"):
