@@ -33,6 +33,7 @@ from dgs.job.units import (
     parse_pace,
     parse_rate,
     parse_size,
+    place_of_spark,
     shown,
 )
 
@@ -68,6 +69,9 @@ Scalar = int | Annotated[float, Field(allow_inf_nan=False)] | str | bool
 
 LocalPath = Annotated[str, AfterValidator(local_path)]
 """A local path, which dgs reads or writes without Spark."""
+
+SparkPath = Annotated[str, AfterValidator(place_of_spark)]
+"""A path or an address that Spark reads or writes."""
 
 
 def _written(pattern: str, example: str) -> WithJsonSchema:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from dgs.job.schema_base import Choice, Count, Duration, Flag, LocalPath, Section, Size, Yes
+from dgs.job.schema_base import Choice, Count, Duration, Flag, LocalPath, Section, Size, SparkPath, Yes
 from dgs.job.units import local_path
 
 SHORTEST_LOOK = 10**8
@@ -74,7 +74,7 @@ class SparkTable(Section):
     """A table or a directory of Parquet (or `format`) files that Spark writes."""
 
     table: str | None = None
-    path: str | None = None
+    path: SparkPath | None = None
     format: str = "parquet"
 
     @model_validator(mode="after")

@@ -10,7 +10,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dgs.job.schema_base import Choice, Count, Duration, Flag, LocalPath, Pace, Scalar, Section, Whole
+from dgs.job.schema_base import (
+    Choice,
+    Count,
+    Duration,
+    Flag,
+    LocalPath,
+    Pace,
+    Scalar,
+    Section,
+    SparkPath,
+    Whole,
+)
 from dgs.job.units import TimeUnit, one_delimiter, parse_duration, time_format
 from dgs.job.units import encoding as known_encoding
 
@@ -129,7 +140,7 @@ class SparkSource(Section):
     """
 
     format: str | None = None
-    path: str | None = None
+    path: SparkPath | None = None
     options: dict[str, Scalar] = {}
     columns: dict[str, str] = {}
     nulls: list[str] | None = None

@@ -133,6 +133,26 @@ LONGEST_NAME, LONGEST_PATH = 255, 4000
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
+def place_of_spark(path: str) -> str:
+    """Return a path or an address that Spark reads unchanged. Raises ValueError for what cannot be one.
+
+    >>> place_of_spark("s3a://bucket/in")
+    's3a://bucket/in'
+    >>> place_of_spark("")
+    Traceback (most recent call last):
+    ValueError: it is empty: write '.' for the directory of the plan file
+    """
+    _refuse_nul(path)
+    if not path:
+        raise ValueError("it is empty: write '.' for the directory of the plan file")
+    return path
+
+
+def _refuse_nul(path: str) -> None:
+    if "\0" in path:
+        raise ValueError(f"{path[:30]!r} has a NUL byte, which no path in a file system has")
+
+
 def local_path(path: str) -> str:
     """Return a path unchanged. Raises ValueError for an address, which would become a directory of that name.
 
@@ -145,8 +165,7 @@ def local_path(path: str) -> str:
     Traceback (most recent call last):
     ValueError: 'file:/out' is an address, and a path in the file system is needed: '/out'
     """
-    if "\0" in path:
-        raise ValueError(f"{path[:30]!r} has a NUL byte, which no path in a file system has")
+    _refuse_nul(path)
     found = _ADDRESS.match(path)
     if found is None:
         if (

@@ -147,3 +147,13 @@ def test_environment_variables_in_quotes_may_be_numbers_and_truths():
     text = dump(data).replace("${env:SPLIT}", '"${env:SPLIT}"').replace("${env:REPORT}", '"${env:REPORT}"')
     config = resolve(parse(text, "plan.yaml", {"SPLIT": "5", "REPORT": "true"}), {}, {}).config
     assert (config.streams[0].split, config.report) == (5, True)
+
+
+@pytest.mark.parametrize(("path", "why"), [("", "it is empty"), ("a\0b", "NUL byte")])
+def test_path_that_spark_cannot_have_is_refused_with_its_line(path, why):
+    of_source = plan("spark")
+    of_source["streams"][0]["source"]["spark"]["path"] = path
+    of_table = {**plan(), "checkpoint": {"spark": {"path": path}}}
+    for document, place in ((of_source, "source.spark.path"), (of_table, "checkpoint.spark.path")):
+        with pytest.raises(PlanFileError, match=rf"plan.yaml:\d+:\d+: .*{place}: .*{why}"):
+            resolve(parse(dump(document), "plan.yaml", {}), {}, {})
