@@ -164,7 +164,8 @@ class Checker:
         joined = self._function(
             term, operator.join, (sign.gives, sign.gives), role=f"join={_name(operator.join)}"
         )
-        if joined.least is not None and (broken := _start_mistake(operator)):
+        is_called = joined.least is not None and not gives_instead(operator.join)
+        if is_called and (broken := _start_mistake(operator)):
             fix = "Give a start that changes nothing when it is joined"
             problem = "depends on how its input is cut into parts"
             self._add(term, Wrong("F22", problem, "join(start, start) == start", broken, fix))
@@ -270,7 +271,9 @@ def _start_mistake(operator: Combine) -> str | None:
         if is_ours(error):
             raise
         return f"join({start!r}, {start!r}) raises {error!r}"
-    return None if joined == start else f"join({start!r}, {start!r}) == {joined!r}"
+    same: Any = joined == start
+    is_same = same.all() if hasattr(same, "all") else same  # of arrays, element by element
+    return None if is_same else f"join({start!r}, {start!r}) == {joined!r}"
 
 
 def _taken(operator: Operator) -> Any:

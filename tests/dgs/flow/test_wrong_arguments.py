@@ -6,6 +6,7 @@ The tables have right arguments for each function; a parameter that is missing t
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dgs
@@ -301,6 +302,25 @@ def test_operators_are_put_together_as_pipelines_only():
     for made in (lambda: from_stream("a") | pico.map(str), lambda: from_stream("a") + Odd()):
         with pytest.raises(FlowError, match="is an operator, and no pipeline yet"):
             made()
+
+
+def test_a_join_that_is_async_is_not_called():
+    async def join(left, right):
+        return left
+
+    with pytest.raises(FlowError) as caught:
+        behind(fold_reduce(lambda s, x: s, 0, join))
+    assert caught.value.codes == ["P10"]
+
+
+def test_a_start_that_is_an_array_is_compared_element_by_element():
+    def adding(start):
+        return fold_reduce(lambda s, x: s + x, start, lambda a, b: a + b)
+
+    assert behind(adding(np.zeros(2)))
+    with pytest.raises(FlowError) as caught:
+        behind(adding(np.ones(2)))
+    assert caught.value.codes == ["F22"]
 
 
 @pytest.mark.parametrize("name", [[1], {}, {1: 2}, {3}])
