@@ -41,7 +41,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from sys import getsizeof
-from typing import IO
+from typing import IO, Any
 
 from dgs import codec
 from dgs.errors import CodecError
@@ -54,6 +54,11 @@ BYTES_PER_ROW = 100
 
 ONE_IN = 16
 """One in so many objects of a batch is measured, the first among them."""
+
+MOST_PARTS = 16
+"""The parts of an object that are measured."""
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
 
 _LENGTH = struct.Struct("<Q")
 
@@ -130,13 +135,25 @@ class KeptOutputs:
 
 def _size(one: OutputBatch) -> int:
     """Return an estimate of the bytes that an output needs in memory."""
-    values = one.values
-    if isinstance(values, list):
-        some = values[::ONE_IN]  # measuring every value would cost a third of a scalar run
-        objects = sum(map(getsizeof, some)) * len(values) // max(len(some), 1)
-    else:
-        objects = columns.nbytes(values)
-    return objects + BYTES_PER_ROW * len(one)
+    return _bytes_of(one.values) + BYTES_PER_ROW * len(one)
+
+
+def _bytes_of(column: columns.Column) -> int:
+    if isinstance(column, dict):
+        return sum(map(_bytes_of, column.values()))
+    if not isinstance(column, list):
+        return columns.nbytes(column)
+    some = column[::ONE_IN]  # measuring every value would cost a third of a scalar run
+    return sum(map(_with_parts, some)) * len(column) // max(len(some), 1)
+
+
+def _with_parts(value: Any, levels: int = 4) -> int:
+    """Return about the bytes of a value with what it consists of, down to so many levels."""
+    parts = value.values() if type(value) is dict else value
+    if not levels or type(value) not in _CONTAINERS or not value:
+        return getsizeof(value)
+    some = list(islice(parts, MOST_PARTS))
+    return getsizeof(value) + sum(_with_parts(part, levels - 1) for part in some) * len(value) // len(some)
 
 
 class HeldOutputs:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dgs import codec
 from dgs.job.schema import CheckpointConfig, RuntimeConfig, SinkConfig
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.outputs import OutputBatch
@@ -13,6 +14,7 @@ from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Job
+from dgs.workers.sinks.kept_outputs import KeptOutputs
 
 JOB = Job(
     program=Program(),
@@ -132,3 +134,20 @@ def test_the_memory_sink_of_a_caller_that_collects_nothing_needs_no_outputs():
     assert not CallerOutputs.is_needed(
         replace(JOB, collect=False, sinks=(SinkConfig.model_validate("memory"),))
     )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"id": 1, "text": "x" * 1000}, ["x" * 100] * 50, {"a": {"b": [("y" * 200, 1.5)] * 9}}, "z" * 2000, {}],
+    ids=["record", "list", "nested", "text", "empty"],
+)
+@pytest.mark.parametrize("is_record", [False, True])
+def test_bound_counts_what_outputs_consist_of(value, is_record, tmp_path):
+    """What is inside a record or a list takes memory, too: without it the bound was passed ten times over."""
+    one = batch(*[value] * 100)
+    if is_record:
+        one = replace(one, values={"n": one.values})
+    kept = KeptOutputs(bound=10**9, directory=tmp_path)
+    kept.append(one)
+    size = len(codec.encode(one))
+    assert size * 0.8 <= kept.bytes <= 4 * size + 400 * len(one)
