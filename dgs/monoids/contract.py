@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dgs import codec
 from dgs.errors import ProgramError
 from dgs.errors.calls import refusing
 from dgs.model import columns
@@ -79,6 +80,18 @@ def check_names(owner: str, *names: Any) -> None:
         if not isinstance(one, (str, int)) or isinstance(one, bool):
             problem = f"takes names of fields, and {one!r} is none: give a text, or the place in a tuple"
             raise ProgramError(program=owner, problem=problem)
+
+
+def are_equal(left: Any, right: Any) -> bool:
+    """Return whether two states are equal; those with arrays in them, by their codec bytes.
+
+    >>> are_equal((1, 2.0), (1.0, 2)), are_equal([np.zeros(2)], [np.zeros(2)]), are_equal(np.zeros(2), np.ones(2))
+    (True, True, False)
+    """
+    try:
+        return bool(left == right)
+    except ValueError:  # arrays compare element by element
+        return codec.encode(left) == codec.encode(right)
 
 
 def bounds(count: int, cuts: Cuts) -> tuple[Cuts, Cuts]:

@@ -25,7 +25,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.program import Emit
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
-from dgs.monoids.contract import Cuts
+from dgs.monoids.contract import Cuts, are_equal
 from dgs.monoids.maps import MapOf
 from dgs.monoids.windows import Windows
 
@@ -62,7 +62,7 @@ class KeyedWindows(Windows):
             return state
         self.check_closing(kind)
         after = self.close(state.pop(key) if key in state else monoid.identity(), event, emit)
-        if after != monoid.identity():
+        if not are_equal(after, monoid.identity()):
             state[key] = after
         return state
 

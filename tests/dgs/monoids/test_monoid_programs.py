@@ -15,6 +15,7 @@ from dgs.errors import ProgramError
 from dgs.keyed import KeyedState
 from dgs.model import columns
 from dgs.monoids import COUNT, DISTINCT, MEAN, SUM, AllOf, FieldOf, KeyedWindows, Latest, MapOf, Top, Windows
+from dgs.monoids.contract import windows_by_fold
 from dgs.semantics import wire_diagrams
 from dgs.testing import run_plans
 from tests.selection import rest_is_slow
@@ -271,3 +272,38 @@ def test_derived_programs_pass_the_check(subject):
     assert dgs.check(
         subject.program, strategies={kind: st.integers(-9, 9) for kind in kinds}, max_examples=25
     )
+
+
+class OfVectors:
+    """Adds vectors."""
+
+    def identity(self):
+        return np.zeros(2)
+
+    def lift(self, value):
+        return np.array(value, dtype=float)
+
+    def join(self, left, right):
+        return left + right
+
+    def fold(self, column):
+        return sum(map(self.lift, columns.to_list(column)), self.identity())
+
+    def windows(self, column, cuts):
+        return windows_by_fold(self, column, cuts)
+
+    def result(self, state):
+        return state.tolist()
+
+
+class VectorsByKey(KeyedWindows):
+    monoid = OfVectors()
+    accumulates = (VALUE,)
+    closes = (SHUT,)
+
+
+def test_windows_by_key_of_arrays_are_forgotten_when_they_close():
+    values = [(VALUE(0), 1, [1, 2]), (VALUE(0), 2, [3, 4]), (VALUE(1), 3, [5, 6])]
+    run = dgs.run(VectorsByKey(), streams={"values": values, "closings": [(SHUT(0), 5, None)]}, verify=True)
+    assert run.outputs == [{"key": 0, "result": [4.0, 6.0]}]
+    assert list(run.state) == [1]
