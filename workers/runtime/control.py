@@ -159,6 +159,11 @@ class Control:
                     signal.setitimer(signal.ITIMER_REAL, 0)
                     signal.signal(signal.SIGALRM, alarm)
 
+    def leave_in_peace(self) -> None:
+        """Let the first signal interrupt no more: the run has ended, and outputs that were lost now would not be made again."""
+        if self._signal is not None and is_main_thread():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
     def is_to_stop(self) -> bool:
         """Return whether there is a request to stop, and leave it where it is. Another thread may call this."""
         waiting = self._signal or self._waiting

@@ -214,6 +214,7 @@ def _printed(session: Session, result: JobResult) -> JobResult:
 
 
 def _end_printing(session: Session) -> None:
+    session.control.leave_in_peace()
     if (kept := session.caller_outputs.close()) is not None:
         session.caller.notify(
             f"the reader of stdout has not taken all outputs; the others are in {kept}, and `dgs resume` prints them first"

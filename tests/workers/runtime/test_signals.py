@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dgs.workers.runtime.control import ENDING, deferred
+from dgs.workers.runtime.control import ENDING, Control, deferred
 
 
 class Came(BaseException):
@@ -84,3 +84,13 @@ def test_ignored_signal_stays_ignored(number):
     with deferred():
         signal.raise_signal(number)
         assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_signal_does_not_interrupt_a_run_that_keeps_what_is_not_printed(tmp_path):
+    """Writing many outputs may take longer than a stop may: interrupted, it lost all but the first and said nothing."""
+    control = Control(tmp_path)
+    with control.listening(patience=60.0):
+        signal.raise_signal(signal.SIGTERM)
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+        control.leave_in_peace()
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
