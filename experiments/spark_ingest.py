@@ -207,18 +207,13 @@ def _tell_main_job() -> None:
         left = shutil.ignore_patterns("input", "tables", ".dgs")
         folder = Path(shutil.copytree(MAIN_JOB, Path(place) / "job", ignore=left))
         write_input.main(folder / "input")
+        dgs, env = [sys.executable, "-m", "dgs"], {**os.environ, "XDG_CACHE_HOME": f"{place}/cache"}
+        prepare_spark = [*dgs, "doctor", "--prepare-spark"]  # as `make run` does, once
+        subprocess.run(prepare_spark, cwd=HERE.parent, env=env, capture_output=True, check=False)  # noqa: S603
         began, first = time.perf_counter(), None
-        command = [
-            sys.executable,
-            "-m",
-            "dgs",
-            "run",
-            str(folder / "plan_spark.yaml"),
-            "--run-dir",
-            f"{place}/run",
-        ]
+        command = [*dgs, "run", str(folder / "plan_spark.yaml"), "--run-dir", f"{place}/run"]
         with (Path(place) / "said").open("w+") as said:
-            process = subprocess.Popen(command, cwd=HERE.parent, stdout=said, stderr=said)  # noqa: S603
+            process = subprocess.Popen(command, cwd=HERE.parent, env=env, stdout=said, stderr=said)  # noqa: S603
             while process.poll() is None:
                 if first is None and any((folder / "tables" / "outputs").glob("[!_.]*.parquet")):
                     first = time.perf_counter() - began
