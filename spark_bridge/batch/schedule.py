@@ -85,9 +85,12 @@ class Schedule:
         return Task(0, tags, plan=plan, state=self._first_state(unit))
 
     def _in_windows(self) -> tuple[Unit, ...]:
-        """Return the units, those of one worker cut where there would be fewer tasks than cores."""
+        """Return the units, those of one worker cut where there would be fewer tasks than cores.
+
+        A plan that the user asks for is taken as it is: sums of floats by one worker are those of the sequential program, bit for bit.
+        """
         units = self._division.units
-        if len(units) >= self._cores:
+        if len(units) >= self._cores or self._job.plan.optimizer in (None, "sequential"):
             return units
         return tuple(unit if unit.folds else cut(unit, self._job.program) or unit for unit in units)
 

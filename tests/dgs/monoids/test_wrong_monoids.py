@@ -12,8 +12,8 @@ from dgs.monoids import SUM, AllOf, FieldOf, KeyedWindows, Latest, MapOf, Top, W
 
 SIMPLE = ["Count", "Distinct", "Max", "Mean", "MeanExact", "Min", "Sum", "SumExact"]
 VALUE = dgs.kind("value")
-NO_NAMES = [(), [1], {}, math.nan, True, object()]
-NO_MONOIDS = [None, 3, "sum", monoids.Sum, object(), (), sum]
+NO_NAMES = [(), [1], {}, math.nan, True, b"name"]
+NO_MONOIDS = [None, 3, "sum", monoids.Sum, object, (), sum]
 NO_KINDS = [VALUE, "value", None, 3, [3], (None,), {"value"}]
 
 

@@ -130,6 +130,13 @@ def test_one_worker_of_accumulating_events_alone_is_folded_in_parts(here, plan):
     assert len(here[0].work.tasks) > 1
 
 
+def test_one_worker_that_the_user_asks_for_is_one_task(here, plan):
+    alone(plan)
+    run = dgs.run(plan, runtime="spark", optimizer="sequential", verify=True)
+    assert run.verified, run.differences
+    assert (len(here[0].work.tasks), here[0].work.replays) == (1, ())
+
+
 @pytest.mark.parametrize("reason", ["small windows", "one core", "not from Parquet", "up to a cut"])
 def test_one_worker_is_one_task_where_a_cut_gains_nothing(here, plan, monkeypatch, reason):
     alone(plan, **({"source": {"csv": {"path": "v.csv"}}} if reason == "not from Parquet" else {}))
