@@ -13,8 +13,9 @@ saving, or its commit fails, its files stay staged and are committed with the ne
 >>> coordinator.complete() is None
 True
 >>> coordinator.host_reports(HostReport(host=0, epoch=1, events=5))
->>> coordinator.complete()
-Checkpoint(epoch=1, state=b'state', positions=Positions(streams={}), files=(), outbox=(), sources={}, events=5, is_final=True)
+>>> checkpoint = coordinator.complete()
+>>> checkpoint.epoch, checkpoint.state, checkpoint.events, checkpoint.is_final
+(1, b'state', 5, True)
 
 A request to stop or to move to another plan is a state machine without a clock:
 
