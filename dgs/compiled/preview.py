@@ -18,7 +18,7 @@ from dgs.model.user_code import UserCode
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How `update` folds some kinds of events of a stream. `refusal`: why it is interpreted, None if it is compiled.
+    """The way in which some kinds of events of a stream are folded. `refusal`: why they are interpreted, None if they are compiled.
 
     `state`: the type of its states, if it is compiled.
     """

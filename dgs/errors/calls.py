@@ -69,6 +69,6 @@ def what_it_takes(function: Callable[..., object]) -> str:
         is_named = is_named or one.kind in {one.KEYWORD_ONLY, one.VAR_POSITIONAL}
         stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         is_optional = one.kind is one.KEYWORD_ONLY or one.default is not one.empty
-        shown.append(stars + one.name.lstrip("_") + "=" * is_optional)
-    name = name_of(function).rpartition(".")[2]
-    return f"{name}({', '.join(shown)})"
+        name = "" if one.name.startswith("_") else one.name  # what only catches a mistake is not shown
+        shown.append(stars + name + "=" * is_optional)
+    return f"{name_of(function).rpartition('.')[2]}({', '.join(shown)})"

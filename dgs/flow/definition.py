@@ -309,7 +309,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 @checks_call
-def flow(*_: object, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
+def flow(*_given: object, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
     """Make a flow of a function whose positional parameters are streams; their annotations are the types of the values.
 
     Keyword-only parameters are arguments, which `bind` or plan.yaml gives. `end="drop"` leaves out the unfinished last block.
@@ -334,8 +334,8 @@ def flow(*_: object, clock: Clock | None = None, end: End = "close") -> Callable
             raise FlowError.of(name, [mistake])
         return Flow(name, streams, function, clock=clock, end=end)
 
-    if _:
-        raise _no_function(_[0])
+    if _given:
+        raise _no_function(_given[0])
     return made
 
 

@@ -187,7 +187,7 @@ class QueryProgram(Windows):
 
     @property
     def reach(self) -> int:
-        """How far the last closing event must be after the last row, for all rows to be in an answer."""
+        """The least time from the last row to the last closing event with which all rows are in an answer."""
         return 0
 
     def identity_parts(self) -> dict[str, str]:

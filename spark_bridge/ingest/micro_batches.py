@@ -99,7 +99,7 @@ class Written:
 
 @dataclass
 class Way:
-    """How the rows of a query are written.
+    """The way in which the rows of a query are written.
 
     `is_divided`: True once a batch may have had rows that are not events. `is_sorted`: True once a batch was far from sorted.
     """

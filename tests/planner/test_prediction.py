@@ -18,11 +18,13 @@ from dgs.monoids import SUM, Windows
 from dgs.planner.optimizers import cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.prediction import model
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import Between, _Near, traffic
 from dgs.planner.topology import Machine, Stream, Topology, kind_rates
 from dgs.semantics.sequential import without_batches
+from dgs.workers.protocol.bounds import BOUNDS
 from tests.planner.instances import instances, random_instance
 from tests.planner.test_optimizers import BARRIER, UPDATE, VALUE, VIEW, Copying, Join, Window, windows
 
@@ -322,6 +324,10 @@ def test_events_that_cross_hosts_take_the_time_of_their_bytes():
     made = plan(Keyed(), topology, name="greedy", max_leaves=2)
     cheap, dear = (Predictor(Keyed(), topology, Costs(update=1e-9, byte=byte)) for byte in (0.0, 1e-6))
     assert dear.predict(made).throughput < 0.1 * cheap.predict(made).throughput
+
+
+def test_stretches_are_short_for_the_model_where_they_are_for_workers():
+    assert (BOUNDS.few_events, BOUNDS.short_loop) == (model.FEW_EVENTS, model.SHORT_LOOP)
 
 
 def test_a_long_run_is_compiled_and_a_short_one_interpreted():

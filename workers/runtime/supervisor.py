@@ -20,7 +20,7 @@ from dgs.workers.recovery.coordinator import ControlRequest, StopRequest
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.checkpointing import Checkpointing, Commits
-from dgs.workers.runtime.control import Control, OverdueStopError
+from dgs.workers.runtime.control import Control, OverdueStopError, deferred
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Caller, Job, JobResult
@@ -215,10 +215,11 @@ def _printed(session: Session, result: JobResult) -> JobResult:
 
 def _end_printing(session: Session) -> None:
     session.control.leave_in_peace()
-    if (kept := session.caller_outputs.close()) is not None:
-        session.caller.notify(
-            f"the reader of stdout has not taken all outputs; the others are in {kept}, and `dgs resume` prints them first"
-        )
+    with deferred(all_of_them=True):  # a signal must not lose outputs that nobody makes again
+        if (kept := session.caller_outputs.close()) is not None:
+            session.caller.notify(
+                f"the reader of stdout has not taken all outputs; the others are in {kept}, and `dgs resume` prints them first"
+            )
 
 
 def _end_printing_of_a_failure(session: Session, error: BaseException) -> None:

@@ -6,10 +6,12 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dgs.workers.runtime.control import ENDING, Control, deferred
+from dgs.workers.runtime.supervisor import _end_printing
 
 
 class Came(BaseException):
@@ -94,3 +96,18 @@ def test_signal_does_not_interrupt_a_run_that_keeps_what_is_not_printed(tmp_path
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
         control.leave_in_peace()
         assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_signals_wait_until_what_is_not_printed_is_kept(number):
+    said = []
+
+    def close():
+        for _ in range(3):
+            signal.raise_signal(number)
+        return "unprinted.jsonl"
+
+    caller = SimpleNamespace(notify=said.append)
+    outputs = SimpleNamespace(close=close)
+    with pytest.raises(Came):
+        _end_printing(SimpleNamespace(control=Control(None), caller_outputs=outputs, caller=caller))
+    assert "unprinted.jsonl" in said[0]
