@@ -19,6 +19,7 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     Of several answers, each row begins with the time of its answer. Raises UsageError, QueryError, and what a run raises.
     """
     from dgs.api import run
+    from dgs.query.program import QueryProgram
     from dgs.query.rewrite import rewritten
     from dgs.query.types import conform
     from dgs.query.windowing.windowed_program import program_of_query
@@ -32,7 +33,11 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     sources = asked.script.sources()
     tables = {name: rows for name, rows in asked.rows.items() if not sources[name].changes}
     script = rewritten(asked.script).script
-    program = program_of_query(script, closes=asking, require=asked.require, tables=tables, exact=asked.exact)
+    is_list = when == "end" and any(relation.is_ordered for _, relation in asked.outputs)
+    make = (
+        QueryProgram if is_list else program_of_query
+    )  # answers by window are in order in each window alone
+    program = make(script, closes=asking, require=asked.require, tables=tables, exact=asked.exact)
     streams: dict[str, Any] = {
         name: _events(asked, name, rank, program.at.get(name))
         for rank, name in enumerate(asked.rows)

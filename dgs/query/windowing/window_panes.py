@@ -116,7 +116,7 @@ class Windowed:
 def windowed(script: Script) -> Windowed | None:
     """Return a script whose streams are all read through equal windows as a script over a single window.
 
-    None if a stream is read in another way, or the window's end is used for more than a key. In the new script the end is 0.
+    None if a stream is read in another way, or an answer is not that of the single windows, put together. In the new script the end is 0.
     Raises QueryError Q402 for windows that differ.
     """
     windows = {
@@ -133,7 +133,7 @@ def windowed(script: Script) -> Windowed | None:
         found = _time_column(one.input, one.at)
         if found is None or one.unit != "range" or times.setdefault(*found) != found[1]:
             return None
-    ends = {name: _carried(output) for name, output in script.outputs}
+    ends = {name: None if _is_fixed(output) else _carried(output) for name, output in script.outputs}
     if any(one is None for one in ends.values()):
         return None
     inner = Script(tuple((name, rebuilt(output, _without_window)) for name, output in script.outputs))
@@ -141,57 +141,86 @@ def windowed(script: Script) -> Windowed | None:
     return Windowed(inner, WindowPanes(first.size, first.slide), times, known)
 
 
-Names = tuple[str, ...]
+Ends = dict[str, bool]
+"""The columns that are the end of a window, and whether each row has one: the side of a join that may have no partner may lack it."""
 
 
-def _carried(relation: Relation) -> Names | None:
-    """Return the columns that are the end of a window; None if it is used for more than to group, join or order."""
+def _is_fixed(relation: Relation) -> bool:
+    """Return whether rows come from tables that do not change, so that they are the same in each window."""
+    return not any(isinstance(one, Window) for one in walk(relation))
+
+
+def _carried(relation: Relation) -> Ends | None:
+    """Return the columns that are the end of a window; None if the rows are not those of the single windows, put together.
+
+    They are not where an end is used for more than to group, join or order, and where rows of several windows meet.
+    """
+    if _is_fixed(relation):
+        return {}
     below = [_carried(one) for one in relation.inputs]
     found = [one for one in below if one is not None]
     rule = _RULES.get(type(relation))
     return rule(relation, found) if rule is not None and len(found) == len(below) else None
 
 
-def _of_window(node: Window, below: list[Names]) -> Names:
-    return (*below[0], node.as_)
+def _of_window(node: Window, _below: list[Ends]) -> Ends:
+    return {node.as_: True}
 
 
-def _as_below(_node: Relation, below: list[Names]) -> Names:
-    return below[0] if below else ()
+def _of_order(node: Order, below: list[Ends]) -> Ends | None:
+    return below[0] if node.limit is None and not node.offset else None
 
 
-def _of_test(node: Where | Expand, below: list[Names]) -> Names | None:
+def _of_test(node: Where | Expand, below: list[Ends]) -> Ends | None:
     scalar = node.predicate if isinstance(node, Where) else node.items
     return None if _reads(scalar, below[0]) else below[0]
 
 
-def _of_join(node: Join, below: list[Names]) -> Names | None:
-    known = (*below[0], *below[1])
-    is_fair = all((one.name in known) == (other.name in known) for one, other in node.pairs)
-    is_read = node.residual is not None and _reads(node.residual, known)
-    return known if is_fair and not is_read else None
+def _of_join(node: Join, below: list[Ends]) -> Ends | None:
+    left, right = below
+    known = left | right
+    together = [_is_end(one, left) and _is_end(other, right) for one, other in node.pairs]
+    others = [one for pair, is_one in zip(node.pairs, together, strict=True) if not is_one for one in pair]
+    residual = [] if node.residual is None else [node.residual]
+    if any(_reads(one, known) for one in [*others, *residual]):
+        return None
+    if not any(together) and not _repeats_nothing(node):
+        return None
+    if node.how in ("semi", "anti"):
+        return left
+    full = left if node.how != "full" else dict.fromkeys(left, False)
+    return full | (right if node.how == "inner" else dict.fromkeys(right, False))
 
 
-def _of_union(node: Union, below: list[Names]) -> Names | None:
-    places = [{part.schema.index(name) for name in one} for part, one in zip(node.parts, below, strict=True)]
-    names = node.schema.names
-    return tuple(names[one] for one in sorted(places[0])) if all(one == places[0] for one in places) else None
+def _repeats_nothing(node: Join) -> bool:
+    """Return whether a side is the same in each window, and has no rows in the answer but those that the other side takes."""
+    return (_is_fixed(node.right) and node.how != "full") or (_is_fixed(node.left) and node.how == "inner")
 
 
-def _of_fields(node: Map | Group, below: list[Names]) -> Names | None:
+def _of_union(node: Union, below: list[Ends]) -> Ends | None:
+    places = [
+        {part.schema.index(name): is_sure for name, is_sure in one.items()}
+        for part, one in zip(node.parts, below, strict=True)
+    ]
+    if any(map(_is_fixed, node.parts)) or any(one.keys() != places[0].keys() for one in places):
+        return None
+    return {node.schema.names[at]: all(one[at] for one in places) for at in sorted(places[0])}
+
+
+def _of_fields(node: Map | Group, below: list[Ends]) -> Ends | None:
     fields = node.fields if isinstance(node, Map) else node.keys
-    computed = [scalar for _, scalar in fields if scalar != column(scalar.name)]
+    computed = [scalar for _, scalar in fields if not _is_end(scalar, below[0])]
     if isinstance(node, Group):
         for _, one in node.aggregates:
             computed += [*one.arguments, *([] if one.where is None else [one.where])]
     if any(_reads(one, below[0]) for one in computed):
         return None
-    return tuple(name for name, scalar in fields if scalar == column(scalar.name) and scalar.name in below[0])
+    found = {name: below[0][scalar.name] for name, scalar in fields if _is_end(scalar, below[0])}
+    return found if isinstance(node, Map) or any(found.values()) else None
 
 
-_RULES: dict[type, Callable[[Any, list[Names]], Names | None]] = {
-    Source: _as_below,
-    Order: _as_below,
+_RULES: dict[type, Callable[[Any, list[Ends]], Ends | None]] = {
+    Order: _of_order,
     Window: _of_window,
     Where: _of_test,
     Expand: _of_test,
@@ -202,8 +231,12 @@ _RULES: dict[type, Callable[[Any, list[Names]], Names | None]] = {
 }
 
 
-def _reads(scalar: Scalar, names: Names) -> bool:
-    return any(name in names for name in columns_of(scalar))
+def _is_end(scalar: Scalar, ends: Ends) -> bool:
+    return scalar.name in ends and scalar == column(scalar.name)
+
+
+def _reads(scalar: Scalar, ends: Ends) -> bool:
+    return any(name in ends for name in columns_of(scalar))
 
 
 def _differ(one: Window, other: Window) -> QueryError:
@@ -218,9 +251,9 @@ def _differ(one: Window, other: Window) -> QueryError:
 
 
 def _time_column(relation: Relation, name: str) -> tuple[str, str] | None:
-    """Return the stream and the column that a column of a relation comes from; None if it is not the column of a stream."""
+    """Return the stream and the column that a column of a relation comes from, row by row; None if it is not the column of a stream."""
     while not isinstance(relation, Source):
-        if len(relation.inputs) != 1:
+        if not isinstance(relation, (Map, Where, Expand)):
             return None
         if isinstance(relation, Map):
             scalar = dict(relation.fields)[name]

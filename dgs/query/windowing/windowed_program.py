@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from dgs.model.columns import length, to_list
 from dgs.model.events import Event, EventBatch
@@ -31,7 +32,7 @@ from dgs.query.windowing.window_panes import Windowed, windowed
 
 
 def program_of_query(query: Script | Relation | Mapping[str, Relation], **options: Any) -> QueryProgram:
-    """Return the program of a query: of its windows, if all streams are read through windows. `options`: see `QueryProgram`."""
+    """Return the program of a query: of its windows, if each is answered alone. `options`: see `QueryProgram`."""
     script = Script.of(query)
     whole = windowed(script)
     is_plain = options.get("output", "snapshot") == "snapshot" and not options.get("resets", False)
@@ -121,7 +122,7 @@ class WindowedQuery(QueryProgram):
 
 
 class _WithEnd:
-    """An `emit` that puts the end of the window into the columns that have it. `single`: the name of the only output."""
+    """An `emit` that puts the end of the window into the columns that have it, which are 0, or null. `single`: the name of the only output."""
 
     def __init__(self, emit: Emit, ends: Mapping[str, Sequence[str]], single: str | None, end: int) -> None:
         self._emit, self._ends, self._single, self._end = emit, ends, single, end
@@ -130,14 +131,20 @@ class _WithEnd:
 
     def __call__(self, row: Any) -> None:
         """Emit a row."""
-        self._emit(row | dict.fromkeys(self._ends[self._single or row["output"]], self._end))
+        ends = self._ends[self._single or row["output"]]
+        self._emit(row | {name: self._end for name in ends if row[name] is not None})
 
     def _ended(self, columns: dict[str, Any]) -> dict[str, Any]:
         count = length(columns)
         if not count:
             return columns
         output = self._single or columns["output"][0].as_py()
-        return columns | dict.fromkeys(self._ends[output], np.full(count, self._end))
+        return columns | {name: _ends_in(columns[name], self._end) for name in self._ends[output]}
+
+
+def _ends_in(column: Any, end: int) -> Any:
+    """Return a column that has the end where it is not null."""
+    return column + end if isinstance(column, np.ndarray) else pc.add(column, end)
 
 
 def _copied(one: Compact) -> Compact:

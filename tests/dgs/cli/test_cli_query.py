@@ -42,6 +42,28 @@ def test_a_file_with_a_header_alone_is_a_table_without_rows(flights, dgs):
         assert (done.code, json.loads(done.out)) == (0, {"n": 0, "s": None})
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select tumble(t, 10) w, count(*) n from c group by 1 order by n desc, w limit 2",
+        "select tumble(t, 10) w, count(*) n from c group by 1 order by n desc, w",
+        "select w from (select tumble(t, 10) w, count(*) n from c group by 1) order by n desc, w",
+        "select count(*) n from (select tumble(t, 10) w, u from c)",
+        "select tumble(t, 10) w, count(*) n from (select u, max(t) t from c group by u) group by 1 order by w",
+        "select tumble(t, 10) w, u from (select u, t from c order by t limit 3) order by w, u",
+        (
+            "select a.u, b.w from (select u, tumble(t, 10) w from c) a left join (select v, tumble(t, 10) w from c) b"
+            " on a.u = b.v and a.w = b.w order by 1, 2"
+        ),
+    ],
+)
+def test_rows_of_several_windows_are_answered_together(flights, dgs, query):
+    (flights / "c.csv").write_text("u,v,t\n1,1,3\n2,1,7\n1,5,12\n2,2,31\n3,2,32\n1,1,38\n")
+    here, there = (dgs(f"query '{query}' --from c=c.csv --on {place} --json") for place in ("local", "dgs"))
+    assert (there.code, there.out) == (0, here.out)
+    assert here.out
+
+
 def test_a_table_may_have_the_name_of_the_answer(flights, dgs):
     done = dgs("query 'select count(*) n from answer' --from answer=flights.csv --on dgs --json")
     assert (done.code, json.loads(done.out)) == (0, {"n": 4})

@@ -1,12 +1,16 @@
 """Queries over windows as programs: each window is answered once, and equals the recomputed window, under any plan."""
 
+from collections import Counter
 from typing import Any
+
+import pytest
 
 import dgs
 from dgs.query.evaluate import evaluate, zbag
 from dgs.query.pig import program_of
 from dgs.query.program import QueryProgram
-from dgs.query.relation import Aggregate, Group, Join, Map, Source, Window, column
+from dgs.query.relation import Aggregate, Group, How, Join, Map, Source, Window, column
+from dgs.query.scalar import call
 from dgs.query.types import INT, Schema
 from dgs.query.windowing.windowed_program import WindowedQuery, program_of_query
 
@@ -68,6 +72,35 @@ def test_a_windowed_join_has_both_sides_in_the_same_panes() -> None:
     assert isinstance(program, WindowedQuery)
     wanted = in_order(expected(query, {"s": ROWS, "t": OTHERS}, 60))
     assert in_order(ran(program, list(range(0, 60, 3)))) == wanted
+
+
+@pytest.mark.parametrize("how", ["left", "full"])
+@pytest.mark.parametrize("has_lists", [False, True])
+def test_a_side_without_a_partner_has_no_end(how: How, has_lists: bool) -> None:
+    right = Map(
+        Window(T, 6, 3, at="tts", as_="there"),
+        (("tk", column("tk")), ("other", column("there")), ("tts", column("tts"))),
+    )
+    join = Join(
+        Window(S, 6, 3),
+        right,
+        ((column("k"), column("tk")), (column("window_end"), column("other"))),
+        how=how,
+    )
+    lists = (("l", call("array", column("v"))),) if has_lists else ()
+    fields = (
+        ("end", column("window_end")),
+        ("k", column("k")),
+        ("v", column("v")),
+        ("other", column("other")),
+    )
+    query = Map(join, (*fields, *lists))
+    program = program_of_query(query)
+    assert isinstance(program, WindowedQuery)
+    rows = evaluate(query, {"s": zbag(ROWS), "t": zbag(OTHERS)})
+    wanted = Counter({row[:4]: count for row, count in rows.items()})
+    assert any(row[3] is None for row in wanted)
+    assert Counter(tuple(row.values())[:4] for row in ran(program, list(range(0, 60, 3)))) == wanted
 
 
 def test_a_query_that_reads_a_stream_beside_its_windows_is_an_ordinary_one() -> None:
