@@ -31,6 +31,7 @@ from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.process import keep_freed_memory
 from dgs.workers.runtime.stall import Standing
+from dgs.workers.sinks.kept_outputs import in_parts
 from dgs.workers.transport.contract import Transport
 from dgs.workers.transport.ray_calls import RayTransport
 
@@ -102,6 +103,7 @@ class HostActor:
     def _clear(self) -> None:
         """Forget the generation."""
         self._ready: list[tuple[int, bytes]] = []
+        self._ready_bytes = 0
         self._reports: list[HostReport | RootReport] = []
         self._figures: HostFigures | None = None  # the newest figures, until the driver takes them
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
@@ -197,27 +199,30 @@ class HostActor:
                 engine.take(frame)
             while self._wanted:
                 engine.request_snapshot(always=self._wanted.pop())
-            busy = engine.step(reads=self._reads)
+            busy = engine.step(reads=self._reads, between=lambda: self._hand_over(engine))
             self._answer(engine)
             self._figures = engine.figures_if_due() or self._figures
             for target, frame in engine.take_frames():
                 engine.load.note(target, frame, transport.send(target, frame))
-            outputs, reports = engine.take_outputs(), engine.take_reports()
-            if outputs or reports:
-                encoded = [(epoch, _encoded(made)) for epoch, made in outputs]
+            self._hand_over(engine)
+            if reports := engine.take_reports():
                 with self._lock:
-                    self._ready += encoded
                     self._reports += reports
-                    self._polled.clear()
-                self._wait_for_the_driver(engine)
         return None if engine.final is None else codec.encode(engine.final.state, keeps_order=True)
 
-    def _wait_for_the_driver(self, engine: Engine) -> None:
-        """Wait while too many outputs are left for the driver, whose sinks are slow: this host must not make more."""
+    def _hand_over(self, engine: Engine) -> None:
+        """Leave outputs for the driver, in parts. Wait while it has not taken many: its sinks are slow, and this host must not make more."""
         bound = self._job.runtime.buffer_bytes // (4 * self._hosts)
-        while not self._stopping and sum(len(made) for _, made in self._ready) > bound:
-            self._answer(engine)
-            self._polled.wait(IDLE_SECONDS)
+        for epoch, made in engine.take_outputs():
+            for part, _ in in_parts(made) if isinstance(made, OutputBatch) else [(made, 0)]:
+                encoded = _encoded(part)
+                with self._lock:
+                    self._ready.append((epoch, encoded))
+                    self._ready_bytes += len(encoded)
+                    self._polled.clear()
+                while not self._stopping and self._ready_bytes > bound:
+                    self._answer(engine)
+                    self._polled.wait(IDLE_SECONDS)
 
     def _answer(self, engine: Engine) -> None:
         """Answer `standing`, if it was asked for."""
@@ -236,7 +241,7 @@ class HostActor:
         if has_more_to_do:
             self._channel().wake()
         with self._lock:
-            ready, self._ready = self._ready, []
+            ready, self._ready, self._ready_bytes = self._ready, [], 0
             reports, self._reports = self._reports, []
             figures, self._figures = self._figures, None
             self._polled.set()

@@ -43,9 +43,10 @@ HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0
 HTTP2_HEAD, HTTP2_SETTINGS = 9, 4
 """The length of a frame's head, and the type of a server's first frame."""
 
-SETTINGS = {"worker_niceness": 0, "prestart_worker_first_driver": False}
+SETTINGS = {"worker_niceness": 0, "prestart_worker_first_driver": False, "free_objects_batch_size": 1}
 """By default Ray gives its workers low priority. But hosts do the work of the run, and Spark beside them has normal priority. It also
-starts a worker for each CPU at once, of which a run with one host needs one."""
+starts a worker for each CPU at once, of which a run with one host needs one, and keeps objects in shared memory for up to a second after their
+last use, which is many times what a run may hold."""
 
 NOT_NEEDED = {"no_monitor": True, "include_log_monitor": False}
 """Processes of Ray that have no use in a cluster of our own: one adds nodes to it, the other brings us what workers print. Without a

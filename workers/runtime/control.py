@@ -266,6 +266,15 @@ class OverdueStop:
         finally:
             self._works = False
 
+    @contextmanager
+    def rest(self) -> Iterator[None]:
+        """Let a part of the work not be interrupted."""
+        self._works = False
+        try:
+            yield
+        finally:
+            self._works = True
+
     def check(self) -> None:
         """Raise OverdueStopError if the time is over."""
         if self._is_overdue:

@@ -202,6 +202,11 @@ class Engine:
         taken, self.reports = self.reports, []
         return taken
 
+    @property
+    def has_outputs(self) -> bool:
+        """Whether there are outputs for the caller, or events that were left out."""
+        return self._outputs.are_seen
+
     def take_outputs(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
         """Remove and return outputs for the caller and events that were left out, each with its epoch."""
         return self._outputs.take()

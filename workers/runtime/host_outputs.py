@@ -4,7 +4,7 @@ An output belongs to the open epoch of its worker. When all workers of the host 
 they are durable, but have no final names until the epoch is committed.
 
 Hosts send the caller the outputs for stdout or for `collect`, and the events that were left out. The sink `memory` is the same as
-`collect`. Beyond `buffer_bytes`, collected outputs and those that wait for a commit or for the reader of stdout are on disk.
+`collect`. Collected outputs and those that wait for a commit or for the reader of stdout share `buffer_bytes` of memory; the rest is on disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dgs.workers.sinks.contract import HostSink, Staged
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.formats.json_text import as_json
-from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs, StdoutSink
+from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs, Room, StdoutSink
 from dgs.workers.sinks.opening import named_sinks
 from dgs.workers.storage.disk import refusing, sync_file
 
@@ -57,12 +57,12 @@ class CallerOutputs:
         self._prints_at_once, self._prints_committed = prints and not holds, prints and holds
         self._collect = job.collect
         self._may_repeat = job.delivery == "at_least_once"
-        self._bound, self._directory = job.runtime.buffer_bytes, job.output_dir
-        self.held = HeldOutputs(bound=self._bound, directory=self._directory)
+        self._room, self._directory = Room(job.runtime.buffer_bytes), job.output_dir
+        self.held = HeldOutputs(self._room, self._directory)
         self._letters: list[tuple[int, DeadLetter]] = []
         self._stdout, self._unprinted = StdoutSink(), deque[KeptOutputs]()
         self._has_shown = False
-        self.outputs = KeptOutputs(bound=self._bound, directory=self._directory)
+        self.outputs = KeptOutputs(self._room, self._directory)
         self.skipped = 0
         self.dead_letters: list[DeadLetter] = []
         self._unprinted_file = job.unprinted_path if prints else None
@@ -82,7 +82,7 @@ class CallerOutputs:
     @property
     def is_full(self) -> bool:
         """Whether so many outputs wait for the reader of stdout that the run must not make more."""
-        return sum(kept.bytes for kept in self._unprinted) > self._bound
+        return sum(kept.bytes for kept in self._unprinted) > self._room.bound
 
     @property
     def waiting(self) -> str:
@@ -92,6 +92,11 @@ class CallerOutputs:
 
     def write(self, made: Iterable[tuple[int, OutputBatch | DeadLetter]]) -> None:
         """Take outputs of a host and the events that it left out, each with its epoch; print what can be printed now."""
+        self.keep(made)
+        self._stdout.show()
+
+    def keep(self, made: Iterable[tuple[int, OutputBatch | DeadLetter]]) -> None:
+        """Take outputs of a host and the events that it left out, each with its epoch, and print nothing yet."""
         for epoch, batch in made:
             if isinstance(batch, DeadLetter):
                 self._letters.append((epoch, batch))
@@ -101,12 +106,11 @@ class CallerOutputs:
                 self._tail().append(batch)
             if self._prints_committed or self._collect:
                 self.held.add(epoch, batch)
-        self._stdout.show()
 
     def _tail(self) -> KeptOutputs:
         """Return the queue for outputs that are printed at once. The first queue is being printed."""
         if len(self._unprinted) <= 1:
-            self._print(KeptOutputs(bound=self._bound, directory=self._directory))
+            self._print(KeptOutputs(self._room, self._directory))
         return self._unprinted[-1]
 
     def _print(self, kept: KeptOutputs) -> None:
@@ -123,12 +127,12 @@ class CallerOutputs:
         """Release the outputs of an epoch and of earlier ones, since these are committed."""
         for due in (number for number in self.held.epochs if number <= epoch):
             kept = self.held.take(due)
-            if self._collect:
-                self.outputs.extend(kept)
             if self._prints_committed:
+                for batch in kept if self._collect else ():
+                    self.outputs.append(batch)
                 self._print(kept)
             else:
-                kept.close()
+                self.outputs.take_over(kept)
         committed = [letter for due, letter in self._letters if due <= epoch]
         self._letters = [(due, letter) for due, letter in self._letters if due > epoch]
         self.skipped += len(committed)
@@ -235,6 +239,7 @@ class HostOutputs:
                     splits=self._splits,
                     program=job.program.name,
                     job=job.owner,
+                    bound=job.runtime.buffer_bytes,
                 )
                 self._sinks.append(MeasuredSink(name, sink, config.kind in TRANSACTIONAL))
         if job.dead_letter_dir is not None:
@@ -313,6 +318,11 @@ class HostOutputs:
         yield from self._sinks
         if self._letters is not None:
             yield self._letters
+
+    @property
+    def are_seen(self) -> bool:
+        """Whether there are outputs for the caller, or events that were left out."""
+        return bool(self._seen)
 
     def take(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
         """Remove and return outputs for the caller and events that were left out, each with its epoch."""

@@ -94,7 +94,7 @@ class _Drive:
     def _step(self, *, reads: bool) -> None:
         engine, session = self._engine, self._session
         with self._overdue.work(), self._lines.prints():
-            is_busy = engine.step(reads=reads, between=self._overdue.check)
+            is_busy = engine.step(reads=reads, between=self._keep)
         _note(session, self._lines.take())
         if not is_busy:
             if reads and engine.idle_seconds is None and not self._checkpoints.is_stopping:
@@ -105,6 +105,13 @@ class _Drive:
         if process.now() - self._reported > PROGRESS_EVERY:
             self._reported = process.now()
             self._report(reads=reads)
+
+    def _keep(self) -> None:
+        """Pass on outputs in the middle of a step, which may make many. Nothing is printed, since prints are taken."""
+        if self._engine.has_outputs:
+            with self._overdue.rest():
+                self._session.caller_outputs.keep(self._engine.take_outputs())
+        self._overdue.check()
 
     def _report(self, *, reads: bool) -> None:
         """Show how far the run is, and say what it waits for if nothing has moved for long."""

@@ -1,16 +1,17 @@
 r"""Outputs at the caller: kept until they are committed or collected, and lines for stdout.
 
-They are in memory up to a bound, the rest in a file without a name.
+They are in memory up to a bound that all of them share, the rest in files without names.
 
 >>> from dgs.model.tags import Tag
 >>> def batch(*values):
 ...     rows = list(range(len(values)))
 ...     return OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=rows, seq=rows, index=rows, values=list(values))
->>> held = HeldOutputs(bound=500)
+>>> room = Room(500)
+>>> held = HeldOutputs(room)
 >>> for value in "abcdef":
 ...     held.add(1, batch(value))
->>> held.bytes_in_memory <= 500, [one.to_list() for one in held.take(1)], held.bytes_in_memory
-(True, [['a'], ['b'], ['c'], ['d'], ['e'], ['f']], 0)
+>>> room.taken <= 500, [one.to_list() for one in held.take(1)]
+(True, [['a'], ['b'], ['c'], ['d'], ['e'], ['f']])
 
 Lines for stdout are printed only as fast as their reader takes them, so a run never blocks in a write. If the reader of a pipe or a
 terminal stops, lines wait here, and `show` prints them when the reader goes on. Files, and streams in memory in place of stdout, take all
@@ -43,6 +44,8 @@ from pathlib import Path
 from sys import getsizeof
 from typing import IO, Any
 
+import numpy as np
+
 from dgs import codec
 from dgs.errors import CodecError
 from dgs.model import columns
@@ -58,46 +61,57 @@ ONE_IN = 16
 MOST_PARTS = 16
 """The parts of an object that are measured."""
 
+PART_BYTES = 2**20
+"""Outputs are encoded about so many bytes at a time: a copy of a whole batch may take more memory than the batch."""
+
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 _LENGTH = struct.Struct("<Q")
 
 
-class KeptOutputs:
-    """Outputs in memory up to a bound, and then in a file without a name; those that the codec cannot encode stay in memory.
+class Room:
+    """Memory that several objects share. `bound`: the bytes that they may have in all. `taken`: the estimated bytes that they have."""
 
-    `bound`: the bytes that may be in memory. `directory`: where the file is, if the directory exists. Iterate as often as you like: first
-    come the outputs in memory, then those in the file, each in the order of `append`. `bytes`: the estimated bytes in memory and those in
-    the file. Raises OutputUnwritableError.
+    def __init__(self, bound: int) -> None:
+        self.bound, self.taken = bound, 0
+
+
+class KeptOutputs:
+    """Outputs in memory while there is room, and then in a file without a name; those that the codec cannot encode stay in memory.
+
+    `directory`: where the file is, if the directory exists. Iterate as often as you like: first come the outputs in memory, then those in
+    the file, each in the order of `append`. `bytes`: the estimated bytes in memory and those in the file. Raises OutputUnwritableError.
     """
 
-    def __init__(self, *, bound: int, directory: Path) -> None:
-        self._bound = bound
+    def __init__(self, room: Room, directory: Path) -> None:
+        self._room = room
         self._directory = directory if directory.is_dir() else Path(tempfile.gettempdir())
         self._in_memory: list[OutputBatch] = []
         self._file: IO[bytes] | None = None
-        self.bytes_in_memory = 0
+        self._bytes_in_memory = 0
         self.bytes = 0
 
-    def append(self, one: OutputBatch, *, others: int = 0) -> None:
-        """Keep an output. `others`: bytes that others have in memory."""
-        size = _size(one)
-        self.bytes += size
-        has_room = self._file is None and others + self.bytes_in_memory + size <= self._bound
-        if has_room or not self._is_put(one):
-            self._in_memory.append(one)
-            self.bytes_in_memory += size
+    def append(self, one: OutputBatch) -> None:
+        """Keep an output."""
+        for part, size in in_parts(one):
+            self.bytes += size
+            has_room = self._file is None and self._room.taken + size <= self._room.bound
+            if has_room or not self._is_put(part):
+                self._in_memory.append(part)
+                self._bytes_in_memory += size
+                self._room.taken += size
 
-    def extend(self, others: KeptOutputs) -> None:
-        """Keep the outputs of another object, too."""
-        are_in_memory = self._file is None and others._file is None
-        if are_in_memory and self.bytes_in_memory + others.bytes_in_memory <= self._bound:
+    def take_over(self, others: KeptOutputs) -> None:
+        """Keep the outputs of another object in the same room, which then has none."""
+        if self._file is None and others._file is None:
             self._in_memory += others._in_memory
-            self.bytes_in_memory += others.bytes_in_memory
+            self._bytes_in_memory += others._bytes_in_memory
             self.bytes += others.bytes
+            others._in_memory, others._bytes_in_memory, others.bytes = [], 0, 0
             return
         for one in others:
             self.append(one)
+        others.close()
 
     def _is_put(self, one: OutputBatch) -> bool:
         """Put an output into the file; return whether the codec can encode it."""
@@ -127,20 +141,33 @@ class KeptOutputs:
 
     def close(self) -> None:
         """Forget all outputs."""
-        self._in_memory, self.bytes_in_memory, self.bytes = [], 0, 0
+        self._room.taken -= self._bytes_in_memory
+        self._in_memory, self._bytes_in_memory, self.bytes = [], 0, 0
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
-def _size(one: OutputBatch) -> int:
+def in_parts(one: OutputBatch) -> Iterator[tuple[OutputBatch, int]]:
+    """Yield the outputs of a batch about `PART_BYTES` at a time, with an estimate of the bytes that they need in memory."""
+    size = bytes_of(one)
+    rows = max(1, len(one) * PART_BYTES // max(size, 1))
+    if len(one) <= rows:
+        yield one, size
+        return
+    for start in range(0, len(one), rows):
+        part = one.take(np.arange(start, min(start + rows, len(one))))
+        yield part, bytes_of(part)
+
+
+def bytes_of(one: OutputBatch) -> int:
     """Return an estimate of the bytes that an output needs in memory."""
-    return _bytes_of(one.values) + BYTES_PER_ROW * len(one)
+    return _column_bytes(one.values) + BYTES_PER_ROW * len(one)
 
 
-def _bytes_of(column: columns.Column) -> int:
+def _column_bytes(column: columns.Column) -> int:
     if isinstance(column, dict):
-        return sum(map(_bytes_of, column.values()))
+        return sum(map(_column_bytes, column.values()))
     if not isinstance(column, list):
         return columns.nbytes(column)
     some = column[::ONE_IN]  # measuring every value would cost a third of a scalar run
@@ -157,16 +184,11 @@ def _with_parts(value: Any, levels: int = 4) -> int:
 
 
 class HeldOutputs:
-    """Outputs that wait for their commit, by epoch: in memory up to a bound, the rest in files without names. See `KeptOutputs`."""
+    """Outputs that wait for their commit, by epoch. See `KeptOutputs`."""
 
-    def __init__(self, *, bound: int, directory: Path | None = None) -> None:
-        self._bound, self._directory = bound, Path(tempfile.gettempdir()) if directory is None else directory
+    def __init__(self, room: Room, directory: Path | None = None) -> None:
+        self._room, self._directory = room, Path(tempfile.gettempdir()) if directory is None else directory
         self._epochs: dict[int, KeptOutputs] = {}
-
-    @property
-    def bytes_in_memory(self) -> int:
-        """The estimated bytes in memory."""
-        return sum(epoch.bytes_in_memory for epoch in self._epochs.values())
 
     @property
     def epochs(self) -> list[int]:
@@ -175,11 +197,9 @@ class HeldOutputs:
 
     def add(self, number: int, one: OutputBatch) -> None:
         """Keep an output of an epoch."""
-        epoch = self._epochs.get(number)
-        if epoch is None:
-            epoch = self._epochs[number] = KeptOutputs(bound=self._bound, directory=self._directory)
-        others = self.bytes_in_memory - epoch.bytes_in_memory if len(self._epochs) > 1 else 0
-        epoch.append(one, others=others)
+        if number not in self._epochs:
+            self._epochs[number] = KeptOutputs(self._room, self._directory)
+        self._epochs[number].append(one)
 
     def take(self, number: int) -> KeptOutputs:
         """Remove and return the outputs of an epoch, in the order in which they came."""
@@ -199,7 +219,7 @@ LINES_AT_ONCE = 256
 """Lines that are taken from their source together."""
 
 BYTES_AT_ONCE = 2**20
-"""The bytes that one call of `show` gives a reader, so that its caller gets back to its other work."""
+"""The bytes of lines that are taken from their source together, and those that one call of `show` gives a reader."""
 
 
 class StdoutSink:
@@ -264,7 +284,12 @@ class StdoutSink:
     def _is_filled(self) -> bool:
         """Take the next lines if all earlier ones are printed; return whether there are any."""
         while self._shown == len(self._text) and self._sources:
-            lines = list(islice(self._sources[0], LINES_AT_ONCE))
+            lines, size = list[str](), 0
+            for line in islice(self._sources[0], LINES_AT_ONCE):
+                lines.append(line)
+                size += len(line)
+                if size >= BYTES_AT_ONCE:
+                    break
             if not lines:
                 self._sources.popleft()
             self._text, self._shown = "".join(lines).encode(), 0

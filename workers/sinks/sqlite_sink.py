@@ -1,7 +1,7 @@
 """A sink that writes to a table of a SQLite database: every output goes out at once, and exactly once.
 
 Outputs and the marks that identify repeats are written in one transaction (R8). While another process has the database locked,
-outputs wait here in order. `stage` returns them, so that they travel in the checkpoint (R7). Several hosts write to one database,
+outputs wait here in order, up to a bound; beyond it `write` waits, too. `stage` returns them, so that they travel in the checkpoint (R7). Several hosts write to one database,
 each the outputs of its own tags.
 
 `sqlite_tables` has the tables of writers and marks, and the check of existing rows.
@@ -35,6 +35,7 @@ from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.custom_sink import WHOLE
 from dgs.workers.sinks.formats.arrow_tables import text_of
 from dgs.workers.sinks.formats.json_columns import json_lines
+from dgs.workers.sinks.kept_outputs import bytes_of
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
 from dgs.workers.sinks.sqlite_appended import newest_row, note
 from dgs.workers.sinks.sqlite_tables import (
@@ -56,7 +57,7 @@ from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 
 
 class SqliteSink:
-    """Writes outputs to a table. `splits`: the number of splits of each declared stream (default 1)."""
+    """Writes outputs to a table. `splits`: the number of splits of each declared stream (default 1). `bound`: the bytes of outputs that may wait."""
 
     def __init__(
         self,
@@ -66,10 +67,11 @@ class SqliteSink:
         *,
         splits: Mapping[str, int] | None = None,
         locked_seconds: float = LOCKED_SECONDS,
+        bound: int = 256 * 2**20,
     ) -> None:
         self._path, self._table, self._writer = path, table, writer
         self._splits = splits or {}
-        self._locked_seconds = locked_seconds
+        self._locked_seconds, self._bound, self._pending_bytes = locked_seconds, bound, 0
         self._pending: deque[tuple[int, OutputBatch]] = deque()
         self._marks: dict[MarkKey, Mark | None] = {}
         self._dealings: dict[str, tuple[int, ...]] = {}
@@ -96,7 +98,10 @@ class SqliteSink:
         """Write new outputs, or keep them while the database is locked. Raises FencedError."""
         if len(batch):
             self._pending.append((epoch, batch))
+            self._pending_bytes += bytes_of(batch)
         self._flush()
+        while self._pending and self._pending_bytes > self._bound:
+            self._flush()
 
     def stage(self, epoch: int) -> Staged:
         """Make written outputs durable; return those up to this epoch that could not be written.
@@ -133,7 +138,7 @@ class SqliteSink:
             try:
                 while self._pending:
                     self._insert(self._pending[0][1])
-                    self._pending.popleft()
+                    self._pending_bytes -= bytes_of(self._pending.popleft()[1])
             except sqlite3.OperationalError as error:
                 if not is_locked(error):
                     raise

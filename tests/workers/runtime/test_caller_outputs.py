@@ -1,5 +1,6 @@
 """Outputs at the caller: at once, or when their epoch is committed."""
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.runtime.host_outputs import CallerOutputs
 from dgs.workers.runtime.job import Job
-from dgs.workers.sinks.kept_outputs import KeptOutputs
+from dgs.workers.sinks.kept_outputs import KeptOutputs, Room, StdoutSink
+from tests.workers.sinks.test_stdout_sink import piped
 
 JOB = Job(
     program=Program(),
@@ -83,7 +85,7 @@ def test_outputs_beyond_the_bound_wait_on_disk_and_come_in_order(capsys, tmp_pat
     expected = [f"{number:03d}{'x' * 1000}" for number in range(200)]
     for number, value in enumerate(expected):
         outputs.write([(1 + number // 120, batch(value))])
-        assert outputs.held.bytes_in_memory <= 20 * 1024
+        assert outputs._room.taken <= 20 * 1024
     outputs.commit(1)
     assert capsys.readouterr().out.split() == [f'"{value}"' for value in expected[:120]]
     outputs.write([(2, batch("last"))])
@@ -100,10 +102,10 @@ def test_collected_outputs_beyond_the_bound_are_on_disk_and_read_as_often_as_wan
     expected = [f"{number:03d}{'x' * 1000}" for number in range(200)]
     for number, value in enumerate(expected):
         outputs.write([(1 + number // 120, batch(value))])
-        assert outputs.held.bytes_in_memory <= 20 * 1024
+        assert outputs._room.taken <= 20 * 1024
     outputs.commit(2)
     outputs.close()
-    assert outputs.outputs.bytes_in_memory <= 20 * 1024
+    assert outputs._room.taken <= 20 * 1024
     assert [collected(outputs), collected(outputs)] == [expected, expected]
     assert list(tmp_path.iterdir()) == []
 
@@ -147,7 +149,37 @@ def test_bound_counts_what_outputs_consist_of(value, is_record, tmp_path):
     one = batch(*[value] * 100)
     if is_record:
         one = replace(one, values={"n": one.values})
-    kept = KeptOutputs(bound=10**9, directory=tmp_path)
+    kept = KeptOutputs(Room(10**9), tmp_path)
     kept.append(one)
     size = len(codec.encode(one))
     assert size * 0.8 <= kept.bytes <= 4 * size + 400 * len(one)
+
+
+@pytest.mark.parametrize("collects", [False, True])
+@pytest.mark.parametrize("job", [JOB, CHECKPOINTED], ids=["at_once", "by_epoch"])
+def test_all_that_waits_at_the_caller_shares_one_bound(job, collects, tmp_path):
+    """Each epoch and each queue for stdout had a bound of its own, and a batch was encoded whole."""
+    bound, runtime = 2**20, RuntimeConfig(buffer_bytes="1MiB")
+    outputs = CallerOutputs(replace(job, collect=collects, output_dir=tmp_path, runtime=runtime))
+    with piped():
+        tracemalloc.start()
+        for epoch in range(1, 9):
+            for _ in range(4):
+                outputs.write([(epoch, batch(*["x" * 1000 for _ in range(200)]))])
+            outputs.commit(epoch)
+        outputs.write([(9, batch(*["y" * 1000] * 20_000))])  # one object, 20 MB once encoded
+        held, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        outputs.discard()
+    assert held < 2.5 * bound
+    assert peak < 10 * bound
+
+
+def test_lines_of_a_megabyte_wait_one_at_a_time_for_their_reader():
+    made = StdoutSink()
+    made.put("x" * 2**20 + "\n" for _ in range(64))
+    with piped():
+        tracemalloc.start()
+        made.show()
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+        tracemalloc.stop()

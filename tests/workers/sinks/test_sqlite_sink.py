@@ -4,6 +4,8 @@ import json
 import sqlite3
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -133,6 +135,28 @@ def test_unaccepted_outputs_are_written_by_the_resumed_run(tmp_path):
         again.write(some, 2)
     again.close()
     assert table(tmp_path) == [1, 2, 3, 4]
+
+
+def test_outputs_wait_for_a_locked_database_up_to_a_bound(tmp_path, monkeypatch):
+    """They grew by one batch for every try to write, for as long as the database was locked."""
+    made = SqliteSink(tmp_path / "out.db", "results", Writer("run", 1), locked_seconds=0.02, bound=10_000)
+    written, tries, flush = [], [], SqliteSink._flush
+    monkeypatch.setattr(SqliteSink, "_flush", lambda self: (tries.append(None), flush(self)))
+
+    def write():
+        for seq in range(20):
+            made.write(batch(seq, values=["x" * 3000]), 1)
+            written.append(seq)
+
+    with ThreadPoolExecutor() as pool:
+        with Lock(tmp_path):
+            writing = pool.submit(write)
+            while len(tries) < 9 and len(written) < 9:
+                time.sleep(0.001)
+            assert len(written) == 3
+        writing.result(timeout=60)
+    made.close()
+    assert table(tmp_path) == list(range(20))
 
 
 def test_end_of_a_run_that_is_locked_out_is_an_error(tmp_path):
