@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from dgs.check.options import Options
     from dgs.check.report import CheckReport, LawResult
     from dgs.flow import Flow
+    from dgs.pico.pipelines import Pipeline
 
 __all__ = ["check", "replay", "save"]
 
-Target: TypeAlias = "str | os.PathLike[str] | Program | type[Program] | Flow"
+Target: TypeAlias = "str | os.PathLike[str] | Program | type[Program] | Flow | Pipeline"
 Equal = Callable[[Any, Any], bool]
 
 
@@ -63,7 +64,7 @@ def check(
 ) -> CheckReport:
     """Look for counterexamples to all laws of a program. The report is true if there is none.
 
-    `target`: a program or a flow, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too; or the file of
+    `target`: a program, a flow or a pipeline, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too; or the file of
     a query, whose column types are guessed.
     `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
     plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
@@ -94,9 +95,11 @@ def check(
         return _of_file(query, from_query(query, options, params or {}), seed)
     if (flow := flow_of(target)) is not None:
         from dgs.check.flows import flow_results
+        from dgs.check.flows.flow_elsewhere import Home
         from dgs.check.report import CheckReport
 
-        return CheckReport(flow.name, tuple(flow_results(flow, options)), seed)
+        home = Home(os.fspath(target), {}, Path.cwd()) if isinstance(target, (str, os.PathLike)) else None
+        return CheckReport(flow.name, tuple(flow_results(flow, options, home=home)), seed)
     from dgs.check.checking import run_checks
 
     return run_checks(program_of(target), options)
@@ -149,13 +152,15 @@ def path_of(target: Target, *endings: str) -> str | None:
 
 
 def flow_of(target: Target) -> Flow | None:
-    """Return the flow that a target is or names, None if it is a program. Raises ProgramImportError."""
+    """Return the flow that a target is or names, or that of a pipeline, None if it is a program. Raises ProgramImportError, FlowError."""
     from dgs.flow.definition import Flow
-    from dgs.job.loading import load_callable
+    from dgs.job.loading import load_made
+    from dgs.job.schema import ProgramConfig
+    from dgs.pico.pipelines import Pipeline
 
-    found: object = target
+    found: object = target.flow() if isinstance(target, Pipeline) else target
     if isinstance(target, (str, os.PathLike)) and plan_of(target) is None:
-        found = load_callable(os.fspath(target), Path.cwd())
+        found = load_made(ProgramConfig(ref=os.fspath(target)), Path.cwd())
     return found if isinstance(found, Flow) else None
 
 

@@ -13,6 +13,7 @@ from dgs import codec
 from dgs.check.checking import of_finding
 from dgs.check.drawing.sample_tags import known_kinds
 from dgs.check.flows import flow_results
+from dgs.check.flows.flow_elsewhere import Home
 from dgs.check.laws import Finding
 from dgs.check.options import Options
 from dgs.check.relation import relation_finding
@@ -51,7 +52,9 @@ def from_plan(
     config = request.settings.config
     before = []
     if config.flow is not None:
-        before = flow_results(load_flow(config.program, request.base_dir), options, _rows_of(request))
+        flow = load_flow(config.program, request.base_dir)
+        home = Home(config.program.ref, config.program.args, request.base_dir)
+        before = flow_results(flow, options, _rows_of(request), home)
         if any(one.is_broken for one in before):  # the compiled program would only have the same mistake
             return None, options, before
     if config.program.ref == REF:

@@ -74,13 +74,22 @@ class Flow:
         self.streams = dict(streams)
         self.clock = clock
         self.end = end
-        self._build = build
-        self._arguments = dict(arguments or {})
+        self.build = build
+        self.arguments = dict(arguments or {})
 
     def bind(self, **arguments: Any) -> Flow:
         """Return the flow with values for the arguments of its function that are not streams."""
-        given = {**self._arguments, **arguments}
-        return Flow(self.name, self.streams, self._build, clock=self.clock, end=self.end, arguments=given)
+        given = {**self.arguments, **arguments}
+        return Flow(self.name, self.streams, self.build, clock=self.clock, end=self.end, arguments=given)
+
+    @property
+    def module(self) -> str:
+        """The name of the module of its function."""
+        return getattr(self.build, "__module__", "")
+
+    def has_function_of(self, other: object) -> bool:
+        """Return whether another object is a flow of the same function, perhaps with other arguments."""
+        return isinstance(other, Flow) and other.build is self.build
 
     @cached_property
     def checked(self) -> Checked:
@@ -91,7 +100,7 @@ class Flow:
         result = None
         cause: BaseException | None = None
         try:
-            result = self._build(**edges, **self._arguments)
+            result = self.build(**edges, **self.arguments)
         except FlowError as error:
             builder.mistakes += [Mistake(**one) for one in error.facts["mistakes"]]
             cause = error
@@ -108,7 +117,7 @@ class Flow:
     @property
     def _place(self) -> Place | None:
         """The line at which the function of the flow begins."""
-        code = getattr(self._build, "__code__", None)
+        code = getattr(self.build, "__code__", None)
         return None if code is None else Place(code.co_filename, code.co_firstlineno)
 
     def _raised(self, error: BaseException) -> Mistake:
@@ -276,18 +285,18 @@ class Flow:
             builder.mistakes.append(
                 Mistake("F06", where, problem, str(user_place()), outer, str(self.clock), fix)
             )
-        return self._build(**dict(zip(self.streams, edges, strict=True)), **{**self._arguments, **arguments})
+        return self.build(**dict(zip(self.streams, edges, strict=True)), **{**self.arguments, **arguments})
 
     def __repr__(self) -> str:
         return f"<flow {self.name} of {', '.join(self.streams)}>"
 
     def _check_arguments(self) -> None:
         try:
-            inspect.signature(self._build).bind(**dict.fromkeys(self.streams), **self._arguments)
+            inspect.signature(self.build).bind(**dict.fromkeys(self.streams), **self.arguments)
         except TypeError as error:
             fix = "Give each stream a parameter of its own, and each other parameter a value by bind(...) or `args:`"
             raise self._wrong("F12", f"its function cannot be called: {error}", "", fix) from error
-        if what := gives_instead(self._build):
+        if what := gives_instead(self.build):
             fix = "Write it with `def` and `return`"
             raise self._wrong("F12", "its function does nothing when it is called", what, fix)
 

@@ -39,6 +39,12 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
 
     Raises ProgramImportError, with the user's traceback as `trace`, and FlowError.
     """
+    made = load_made(config, base_dir)
+    return made if isinstance(made, Program) else made.compiled(classes=config.classes or 64).running()
+
+
+def load_made(config: ProgramConfig, base_dir: Path) -> Program | Flow:
+    """Return the program or the flow that a plan file names; of a pipeline its flow. Raises ProgramImportError, FlowError."""
     found = load_callable(config.ref, base_dir)
     # the usual case needs no import of flows
     is_class = isinstance(found, type) and issubclass(found, Program)
@@ -48,7 +54,7 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
     from dgs.flow.definition import Flow
 
     if isinstance(made, Flow):
-        return made.compiled(classes=config.classes or 64).running()
+        return made
     raise _failure(config.ref, f"it {'is' if made is found else 'makes'} {_kind_of(made)}, not a dgs.Program")
 
 

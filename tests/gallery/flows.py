@@ -357,6 +357,47 @@ def numbers_of_the_class(a):
 
 
 @wrong("F21")
+def counter_of_a_default(a):
+    def numbered(_, value, seen=[]):  # noqa: B006 - what is wrong with it
+        seen.append(value)
+        return len(seen)
+
+    return a.map(numbered)
+
+
+@wrong("F21")
+def block_that_adds_to_earlier_blocks(a):
+    totals: dict[Any, int] = {}
+
+    def total(key, items, at):
+        totals[key] = totals.get(key, 0) + sum(items)
+        return [totals[key]]
+
+    return keyed(a).block(total)
+
+
+class EmitsItsTotal(KeyedUnordered):
+    """Emits one list at each marker, which the next block changes."""
+
+    monoid = SUM
+
+    def initial_state(self):
+        return [0]
+
+    def update_state(self, state, found):
+        state[0] += found
+        return state
+
+    def on_marker(self, state, key, at, emit):
+        emit(key, state)
+
+
+@wrong("F24")
+def state_emitted_and_changed_in_the_next_block(a):
+    return a.key_by(lambda _, v: 0).apply(EmitsItsTotal())
+
+
+@wrong("F21")
 def numbers_of_a_closure(a):
     seen: list[Any] = []
 

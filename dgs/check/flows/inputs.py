@@ -57,9 +57,10 @@ def _values(flow: Flow, name: str, options: Options) -> Sequence[Any]:
         return given
     kind = flow.streams[name] if given is None else given
     if kind is Any:
+        typed = f"{name}: str" if flow.inlet == Flow.inlet else f"from_stream({name!r}, gives=str)"
         message = (
-            f"nothing says which values stream {name!r} of flow {flow.name!r} has: check its plan file, give the parameter a type "
-            f"(`{name}: str`), or values: strategies={{{name!r}: [...]}}"
+            f"nothing says which values stream {name!r} of flow {flow.name!r} has: check its plan file, give the {flow.inlet} a type "
+            f"(`{typed}`), or values: strategies={{{name!r}: [...]}}"
         )
         raise UsageError(message=message)
     return _of_kind(kind)

@@ -5,240 +5,82 @@ A law yields mistakes: the step, its place, and the two sides that should be equ
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from itertools import pairwise, product
 from typing import Any
 
 from dgs import codec
-from dgs.check.flows.kept_outside import KeptOutside
-from dgs.check.scenarios.equality import close
+from dgs.check.flows.monoid_laws import joins_change_no_values, laws_of_monoids
+from dgs.check.flows.trials import Equal, Trial, needs_order, permuted, same, told
 from dgs.errors.raised import RAISED
 from dgs.flow import steps
-from dgs.flow.batches.owned_states import lift_of
 from dgs.flow.definition import Flow
-from dgs.flow.denotation import Block, Denotation, Inputs, Item
-from dgs.flow.flow_graph import Node
+from dgs.flow.denotation import Block, Inputs
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, Template, fold_template
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.user_code import shown
-from dgs.monoids import MeanExact, SumExact
 
-Equal = Callable[[Any, Any], bool]
-
-TOLERANCE = 1e-9
-"""The relative difference of floats that another order of joins may make."""
 ORDERS = 3
 """The number of other orders to try."""
-FEW = 4
-"""The number of states of a monoid of which all triples are tried."""
-
-
-def equal_within(tolerance: float | None) -> Equal:
-    """Return the equality of values in which floats may differ by a relative tolerance."""
-    return close(TOLERANCE if tolerance is None else tolerance)
-
-
-class Trial:
-    """One input of a flow, with the blocks of each edge. `equal`: compares two values; `kept`: what the functions keep outside of their state."""
-
-    def __init__(self, flow: Flow, inputs: Inputs, seed: int, equal: Equal, kept: KeptOutside) -> None:
-        self._kept = kept
-        self.graph, self.types = flow.graph, flow.checked.types
-        self.rnd, self.equal = random.Random(seed), equal  # noqa: S311 - reproducible
-        self.inputs = inputs
-        self._meaning = Denotation(self.graph, self.types, inputs)
-
-    def nodes(self) -> Iterator[tuple[Node, list[list[Block]]]]:
-        """Yield the steps, each with the blocks of its inputs. Raises what a step raises, with a note that names the step."""
-        for node in self.graph.nodes:
-            inputs = [self._blocks(one) for one in node.inputs]
-            if not isinstance(node.step, (steps.Source, steps.Merge, steps.Into)):
-                yield node, inputs
-        if self.graph.result is not None:
-            self._blocks(self.graph.result)
-
-    def _blocks(self, node: Node) -> list[Block]:
-        if isinstance(node.step, steps.Into):
-            return []
-        self._kept.put_back()
-        return self._meaning.blocks(node)
-
-    @property
-    def end(self) -> int | None:
-        """The time of the last marker; None without a clock or rows."""
-        return self._meaning.ends[-1] if self._meaning.ends else None
-
-    def first(self, node: Node) -> list[Block]:
-        """Return the result of the first call of a step."""
-        return self._blocks(node)
-
-    def given(self, node: Node, inputs: list[list[Block]]) -> list[Block]:
-        """Return the result of a step for blocks of its inputs."""
-        self._kept.put_back()
-        return self._meaning.given(node, deepcopy(inputs))
-
-    def mistake(  # noqa: PLR0917 - the parts of a sentence
-        self, code: str, node: Node, problem: str, one: str, other: str, fix: str
-    ) -> Mistake:
-        """Return a mistake at a step."""
-        return Mistake(code, node.title, problem, str(node.place or ""), one, other, fix)
 
 
 def order_of_items(trial: Trial) -> Iterator[Mistake]:
     """F21: a step gives the same result for inputs that are equivalent by the type that it needs."""
     fix = "Let it depend on the key and the value only; a join of a monoid must be commutative, so complete ties"
     for node, inputs in trial.nodes():
-        in_order = _needs_order(trial, node)
+        in_order = needs_order(trial, node)
         expected = trial.first(node)
-        if not _same(trial, in_order, expected, again := trial.given(node, inputs)):
+        if not same(trial, in_order, expected, again := trial.given(node, inputs)):
             problem = "gives something else when it gets the same items again"
-            yield trial.mistake("F21", node, problem, _told(expected), _told(again), fix)
+            yield trial.mistake("F21", node, problem, told(expected), told(again), fix)
             continue
         for _ in range(ORDERS):
-            other = [[_permuted(trial.rnd, block, in_order) for block in blocks] for blocks in inputs]
-            if not _same(trial, in_order, expected, found := trial.given(node, other)):
+            other = [[permuted(trial.rnd, block, in_order) for block in blocks] for blocks in inputs]
+            if not same(trial, in_order, expected, found := trial.given(node, other)):
                 what = "of different keys " if in_order else ""
                 problem = f"depends on the order of independent items {what}".rstrip()
                 yield trial.mistake(
-                    "F21", node, problem, f"{_told(inputs[0])} give {_told(expected)}",
-                    f"{_told(other[0])} give {_told(found)}", fix,
+                    "F21", node, problem, f"{told(inputs[0])} give {told(expected)}",
+                    f"{told(other[0])} give {told(found)}", fix,
                 )  # fmt: skip
                 break
 
 
-def _needs_order(trial: Trial, node: Node) -> bool:
-    step = node.step
-    if isinstance(step, steps.Fold) or isinstance(getattr(step, "template", None), KeyedOrdered):
-        return True
-    return isinstance(step, (steps.Sort, steps.Block)) and trial.types[node.inputs[0]].order == "O"
-
-
-def _permuted(rnd: random.Random, block: Block, in_order: bool) -> Block:
-    """Return the items in another order; with `in_order` items of one key keep theirs."""
-    mixed = rnd.sample(block, len(block))
-    if not in_order:
-        return mixed
-    of_key: dict[Any, list[Item]] = {}
-    for item in reversed(block):
-        of_key.setdefault(item.key, []).append(item)
-    return [of_key[item.key].pop() for item in mixed]
-
-
-def _same(trial: Trial, in_order: bool, one: list[Block], other: list[Block]) -> bool:
-    """Compare blocks: as sequences for each key, or as bags."""
-    return all(_same_block(trial, in_order, a, b) for a, b in zip(one, other, strict=True))
-
-
-def _same_block(trial: Trial, in_order: bool, one: Block, other: Block) -> bool:
-    sides = []
-    for block in (one, other):
-        traces: dict[bytes, list[Any]] = {}
-        for item in block:
-            traces.setdefault(codec.encode(item.key), []).append([item.value, item.at])
-        sides.append({key: traces[key] for key in sorted(traces)})
-    if sides[0].keys() != sides[1].keys():
-        return False
-    return all(
-        len(trace) == len(sides[1][key])
-        and (trial.equal(trace, sides[1][key]) if in_order else _same_bag(trial, trace, sides[1][key]))
-        for key, trace in sides[0].items()
-    )
-
-
-def _same_bag(trial: Trial, one: list[Any], other: list[Any]) -> bool:
-    left = list(other)
-    for value in one:
-        place = next((i for i, it in enumerate(left) if trial.equal(value, it)), None)
-        if place is None:
-            return False
-        left.pop(place)
-    return True
-
-
-def _told(blocks: list[Block]) -> str:
-    return shown([(item.key, item.value) for block in blocks for item in block])
-
-
-def laws_of_monoids(trial: Trial) -> Iterator[Mistake]:
-    """F22: identity() is neutral, and joining is associative, on the states of items."""
-    for node, (blocks, *_) in trial.nodes():
-        if (lifting := _lifting(node)) is None:
+def parts_stand_alone(trial: Trial) -> Iterator[Mistake]:
+    """F21: a step on single items gives the same for each item alone, and a step on blocks for each block alone."""
+    for node, inputs in trial.nodes():
+        if _looks_back(node.step):
             continue
-        monoid, lift = lifting
-        states = [lift(item.key, item.value) for block in blocks for item in block]
-        is_exact = isinstance(monoid, (SumExact, MeanExact)) or getattr(monoid, "exact", False)
-        equal = close(0) if is_exact else trial.equal
-
-        def join(left: Any, right: Any, monoid: Any = monoid) -> Any:
-            return monoid.join(deepcopy(left), deepcopy(right))
-
-        def differs(one: Any, other: Any, monoid: Any = monoid, equal: Equal = equal) -> bool:
-            return not equal(monoid.result(deepcopy(one)), monoid.result(deepcopy(other)))
-
-        fix = "Mend the monoid, or take one of dgs.monoids"
-        for a in states:
-            for name, found in (
-                ("join(identity(), a)", join(monoid.identity(), a)),
-                ("join(a, identity())", join(a, monoid.identity())),
-            ):
-                if differs(a, found):
-                    one, other = f"a = {shown(a)}", f"{name} = {shown(found)}"
-                    yield trial.mistake(
-                        "F22", node, "has a monoid whose identity() is not neutral", one, other, fix
-                    )
-                    return
-        for a, b, c in product(states[:FEW], repeat=3):
-            one, other = join(join(a, b), c), join(a, join(b, c))
-            if differs(one, other):
-                of = f"with a = {shown(a)}, b = {shown(b)}, c = {shown(c)}"
-                yield trial.mistake(
-                    "F22", node, f"has a monoid that is not associative, {of}", f"join(join(a, b), c) = {shown(one)}",
-                    f"join(a, join(b, c)) = {shown(other)}", "Take SUM_EXACT for floats" if is_exact else fix,
-                )  # fmt: skip
-                return
+        expected, found = trial.first(node), [list[Any]() for _ in trial.ends]
+        for part in _parts(inputs, of_items=not isinstance(node.step, ON_BLOCKS)):
+            for number, block in enumerate(trial.given(node, part)):
+                found[number] += block
+        if not same(trial, False, expected, found):
+            problem = "remembers what it got before, which is no state that a checkpoint saves"
+            fix = "Keep it in the state of a fold or a template"
+            yield trial.mistake("F21", node, problem, told(expected), f"for each alone: {told(found)}", fix)
 
 
-def _lifting(node: Node) -> tuple[Any, Callable[[Any, Any], Any]] | None:
-    """Return the monoid of a step and its `lift` of a key and a value; None if it has none."""
-    step = node.step
-    if isinstance(step, steps.Aggregate):
-        lift = lift_of(step.monoid)
-        return step.monoid, lambda _, value: lift(value)
+ON_BLOCKS = (steps.Block, steps.Join, steps.Sort, steps.Aggregate, steps.Fold)
+"""The steps that may look at all items of a block."""
+
+
+def _looks_back(step: steps.Step) -> bool:
+    """Return whether a step may look at the items of earlier blocks."""
     template = getattr(step, "template", None)
-    return (template.monoid, template.lift) if isinstance(template, KeyedUnordered) else None
+    is_wide = getattr(step, "over", None) is not None or getattr(step, "idle", "skip") == "all"
+    return is_wide or isinstance(template, (KeyedOrdered, KeyedUnordered))
 
 
-def joins_change_no_values(trial: Trial) -> Iterator[Mistake]:
-    """F22: a join changes the states it gets only: not the values of items, and not what lift and identity give the next time."""
-    for node, (blocks, *_) in trial.nodes():
-        if (lifting := _lifting(node)) is None:
-            continue
-        monoid, lift = lifting
-        values = [(item.key, item.value) for block in blocks for item in block]
-        given = deepcopy(values)
-        states = [lift(key, value) for key, value in given]
-        before = deepcopy([monoid.identity(), *states])
-        for left, right in pairwise([monoid.identity(), *states]):
-            monoid.join(left, right)
-        for (_, value), (_, after) in zip(values, given, strict=True):
-            if not trial.equal(value, after):
-                problem = "has a monoid whose join changes the value that lift got"
-                yield trial.mistake("F22", node, problem, shown(value), shown(after), "Let lift give a copy")
-                return
-        again = [monoid.identity(), *(lift(key, value) for key, value in values)]
-        for number, (one, other) in enumerate(zip(before, again, strict=True)):
-            if not trial.equal(monoid.result(deepcopy(one)), monoid.result(deepcopy(other))):
-                name = "lift" if number else "identity"
-                problem = f"has a monoid whose join changes what {name} gives the next time"
-                yield trial.mistake(
-                    "F22", node, problem, shown(one), shown(other), f"Let {name} make a new state each time"
-                )
-                return
+def _parts(inputs: list[list[Block]], *, of_items: bool) -> Iterator[list[list[Block]]]:
+    """Yield the inputs of a step with one item or one block each."""
+    for number in range(len(inputs[0])):
+        blocks = [one[number] for one in inputs]
+        for alone in [[[item]] for item in blocks[0]] if of_items else [blocks]:
+            yield [[block if at == number else [] for at in range(len(inputs[0]))] for block in alone]
 
 
 def law_of_skipping(trial: Trial) -> Iterator[Mistake]:
@@ -278,32 +120,37 @@ def calls_of_emit(trial: Trial) -> Iterator[Mistake]:
             with suppress(*RAISED):  # `first` must begin without what the step keeps outside
                 trial.first(node)
             emits = _Emits(is_ordered=isinstance(template, KeyedOrdered))
-            _call(template, emits, [item for block in blocks for item in block], trial.end)
+            _call(template, emits, blocks, trial.ends)
             if one := emits.first_problem(trial.equal):
                 yield trial.mistake("F24", node, one[0], "", "", one[1])
                 return
 
 
-def _call(template: Any, emits: _Emits, items: list[Item], end: int | None) -> None:
+def _call(template: Any, emits: _Emits, blocks: list[Block], ends: Sequence[int | None]) -> None:
+    """Call the methods of a template for the items of each block and the marker behind it."""
     states: dict[Any, Any] = {}
     is_unordered = isinstance(template, KeyedUnordered)
-    for item in deepcopy(items):
-        with emits as emit:
-            if isinstance(template, Stateless):
-                template.on_item(item.key, item.value, emit)
-                continue
-            state = states[item.key] if item.key in states else template.initial_state()
-            made = template.on_item(state, item.key, item.value, emit)
-            states[item.key] = state if is_unordered else made
-    for key, state in states.items():
-        if is_unordered:
-            part = template.monoid.identity()
-            for item in deepcopy(items):
-                if item.key == key:
-                    part = template.monoid.join(part, template.lift(key, item.value))
-            state = template.update_state(state, template.monoid.result(part))  # noqa: PLW2901 - the next one
-        with emits as emit:
-            template.on_marker(state, key, end, emit)
+    for block, end in zip(deepcopy(blocks), ends, strict=True):
+        parts: dict[Any, Any] = {}
+        for item in block:
+            with emits as emit:
+                if isinstance(template, Stateless):
+                    template.on_item(item.key, item.value, emit)
+                    continue
+                state = states[item.key] if item.key in states else template.initial_state()
+                made = template.on_item(state, item.key, item.value, emit)
+                states[item.key] = state if is_unordered else made
+            if is_unordered:
+                part = parts[item.key] if item.key in parts else template.monoid.identity()
+                parts[item.key] = template.monoid.join(part, template.lift(item.key, item.value))
+        for key, before in states.items():
+            state = before
+            if is_unordered:
+                part = parts[key] if key in parts else template.monoid.identity()
+                state = template.update_state(state, template.monoid.result(part))
+            with emits as emit:
+                made = template.on_marker(state, key, end, emit)
+            states[key] = state if is_unordered else made
 
 
 class _Emits:
@@ -365,5 +212,12 @@ def forms_for_columns(flow: Flow, inputs: Inputs) -> list[Mistake]:
     return []
 
 
-LAWS = (calls_of_emit, joins_change_no_values, laws_of_monoids, law_of_skipping, order_of_items)
+LAWS = (
+    calls_of_emit,
+    joins_change_no_values,
+    laws_of_monoids,
+    law_of_skipping,
+    order_of_items,
+    parts_stand_alone,
+)
 """In this order: a wrong emit would raise later, and a monoid that breaks its laws would also break the law of orders."""
