@@ -14,6 +14,7 @@ import reprlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, overload
 
 import numpy as np
@@ -201,10 +202,8 @@ def to_list(column: Column) -> list[Any]:
     if isinstance(column, list):
         return column
     if isinstance(column, dict):
-        names = tuple(column)
-        return [
-            dict(zip(names, row, strict=True)) for row in zip(*map(to_list, column.values()), strict=True)
-        ]
+        rows = zip(*map(to_list, column.values()), strict=True)
+        return list(map(dict, map(zip, repeat(tuple(column)), rows)))
     if isinstance(column, np.ndarray):
         return column.tolist()  # type: ignore[no-any-return]
     return column.to_pylist()  # type: ignore[no-any-return]

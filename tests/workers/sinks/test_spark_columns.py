@@ -47,7 +47,11 @@ def columns_of(draw, size, depth=2):
     if form == "list":
         field = draw(st.sampled_from([INT64S | st.none(), FLOATS, TEXTS, st.integers(), OBJECTS]))
         records = st.fixed_dictionaries({"a": field}, optional={"b": st.integers(0, 9)})
-        return draw(st.lists(draw(st.sampled_from([OBJECTS, field, records])), min_size=size, max_size=size))
+        rows = st.one_of(
+            st.tuples(field, st.integers()), st.lists(field, max_size=2), st.tuples(records, field)
+        )
+        values = draw(st.sampled_from([OBJECTS, field, records, rows]))
+        return draw(st.lists(values, min_size=size, max_size=size))
     kind, values = draw(st.sampled_from(list(TYPES.items())))
     if form == "struct":
         fields = pa.struct([("a", kind), ("b", pa.int64())])

@@ -84,8 +84,10 @@ def _pieces(column: Column) -> list[Texts]:
 
 
 def _listed(values: list[Any]) -> list[Texts]:
-    """Return the pieces of a list, as columns if its values have one type: records, or plain values and None."""
+    """Return the pieces of a list, as columns if its values have one type: tuples, lists, records, or plain values and None."""
     types = set(map(type, values))
+    if types in ({tuple}, {list}) and len(widths := set(map(len, values))) == 1 and widths != {0}:
+        return _row(zip(*values, strict=True))
     if types == {dict}:
         names = list(values[0])
         if (
@@ -106,6 +108,13 @@ def _record(column: dict[str, Column]) -> list[Texts]:
     for name, part in column.items():
         pieces += ["," if pieces else "{", as_json(name), ":", *_pieces(part)]
     return [*pieces, "}"]
+
+
+def _row(parts: Iterable[tuple[Any, ...]]) -> list[Texts]:
+    pieces: list[Texts] = []
+    for part in parts:
+        pieces += ["," if pieces else "[", *_listed(list(part))]
+    return [*pieces, "]"]
 
 
 def _array(column: Any) -> list[Texts]:

@@ -16,7 +16,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -40,9 +39,10 @@ def as_json(value: Any) -> str:
 
 
 def _encoded(value: Any) -> str:
-    # most values need no conversion, and checking first would cost more
-    with suppress(TypeError, ValueError):
-        return _fast(value)
+    try:
+        return _fast(value)  # most values need no conversion, and checking first would cost more
+    except (TypeError, ValueError):
+        pass
     try:
         return _fast(plain(value))
     except RecursionError:

@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from dgs.job.schema import JsonlSource
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable, wrong_byte
 from dgs.workers.sources.rows import Arrivals, Beats, Place, RawRows
@@ -126,7 +128,8 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
     """
     count = len(lines)
     try:
-        told = b",\n".join(cast("Sequence[bytes]", lines)).decode()
+        together = b",\n".join(cast("Sequence[bytes]", lines))
+        told = together.decode()
         are_flat = told.count("{") == told.count("}") == count and told.count("},\n{") == count - 1
         if (
             not (are_flat and told[0] == "{" and told[-1] == "}")
@@ -142,8 +145,12 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
         LineProblemError,
     ):  # the other decoder says what is wrong, and in which line
         return None
-    are_spaced = " :" in told or "\t:" in told or "\r:" in told or "\n:" in told
-    if are_spaced or len(found) != count or told.count('":') != sum(map(len, found)):
+    codes = np.frombuffer(together, np.uint8)
+    # searches in the text would take a third of the time to parse it
+    before_colons = codes[:-1][codes[1:] == ord(":")]
+    are_spaced = np.any(before_colons <= ord(" "))
+    names = np.count_nonzero(before_colons == ord('"'))
+    if are_spaced or len(found) != count or names != sum(map(len, found)):
         return None
     return found if _INFINITE.isdisjoint(chain.from_iterable(map(dict.values, found))) else None
 
@@ -174,7 +181,7 @@ class JsonlReader:
         self._paths = paths
         self._batch_rows = batch_rows
         self._row = 0
-        self._block = _Block(0)
+        self._block = self._begun()
         self._whole_lines: bool | None = None
 
     def rows(self) -> Iterator[RawRows | Arrivals]:
@@ -223,8 +230,11 @@ class JsonlReader:
 
     def _flushed(self, path: Path) -> Iterator[RawRows]:
         """Yield the rows of the block, and begin another one."""
-        block, self._block = self._block, _Block(self._row)
+        block, self._block = self._block, self._begun()
         yield from self._rows_of(block, path)
+
+    def _begun(self) -> _Block:
+        return _Block(self._row, self._mapping.named, keeps_lines=self._mapping.payload is None)
 
     def _take_line(self, text: bytes | None, number: int, path: Path) -> Arrivals | None:
         """Put a line into the block; return the placeholder event for a line that cannot be read."""
@@ -237,7 +247,7 @@ class JsonlReader:
             problem = wrong_byte(error, self._encoding) if skips else undecodable(path, self._encoding)
         else:
             if self._heartbeats and line.get("kind") == HEARTBEAT:
-                self._block.before.append(len(self._block.lines))
+                self._block.before.append(self._block.count)
                 self._block.beats.append(line.get(self._mapping.ts_column))
                 return None
             self._block.add([line], number, len(text or b""))
@@ -249,19 +259,17 @@ class JsonlReader:
         return refused
 
     def _rows_of(self, block: _Block, path: Path) -> Iterator[RawRows]:
-        lines = block.lines
-        if not lines and not block.beats:
+        if not block.count and not block.beats:
             return
-        columns: dict[str, list[Any]] = {
-            name: [line.get(name) for line in lines] for name in self._mapping.named
-        }
-        if lines and self._mapping.payload is None:
-            if self._whole_lines is None:
-                self._whole_lines = PAYLOAD_COLUMN not in lines[0]
-            payload = lines if self._whole_lines else [line.get(PAYLOAD_COLUMN) for line in lines]
-            columns[PAYLOAD_COLUMN] = payload
-        if lines:
-            self._mapping.check_names(lines[0], str(path))
+        columns = block.columns
+        if block.count:
+            if block.keeps_lines:
+                if self._whole_lines is None:
+                    self._whole_lines = PAYLOAD_COLUMN not in block.example
+                lines = block.lines
+                payload = lines if self._whole_lines else [line.get(PAYLOAD_COLUMN) for line in lines]
+                columns[PAYLOAD_COLUMN] = payload
+            self._mapping.check_names(block.example, str(path))
         first, numbers, name = block.first, block.numbers, path.name
 
         def place(row: int) -> Place:
@@ -269,26 +277,39 @@ class JsonlReader:
             return Place(name, numbers[index] if 0 <= index < len(numbers) else None)
 
         beats = Beats(tuple(block.before), block.beats)
-        yield RawRows(first, len(lines), columns, str(path), beats, place)
+        yield RawRows(first, block.count, columns, str(path), beats, place)
 
 
 class _Block:
-    """Lines that are read, from row `first` on: the rows with their line numbers, and the heartbeats among them."""
+    """Rows that are read, from row `first` on: their named columns and line numbers, and the heartbeats among them.
 
-    def __init__(self, first: int) -> None:
+    Columns are taken from lines that have just been parsed, which is twice as fast as later. `lines`: the whole lines, if they are kept.
+    """
+
+    def __init__(self, first: int, names: Iterable[str], *, keeps_lines: bool) -> None:
         self.first = first
+        self.count = 0
+        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self.keeps_lines = keeps_lines
         self.lines: list[Line] = []
+        self.example: Line = {}
         self.numbers: list[int] = []
         self.before: list[int] = []
         self.beats: list[Any] = []
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self.lines) + len(self.beats)
+        return self.count + len(self.beats)
 
     def add(self, lines: Sequence[Line], number: int, size: int) -> None:
         """Add lines from `number` on, of `size` bytes in all."""
-        self.lines += lines
+        for name, column in self.columns.items():
+            column += [line.get(name) for line in lines]
+        if self.keeps_lines:
+            self.lines += lines
+        if not self.count:
+            self.example = lines[0]
+        self.count += len(lines)
         self.numbers += range(number, number + len(lines))
         self.size += size
 

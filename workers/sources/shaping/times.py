@@ -176,7 +176,7 @@ def _as_arrow(column: Column) -> Any:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-    if isinstance(column, list) and any(isinstance(value, bool) for value in column):
+    if isinstance(column, list) and bool in map(type, column):
         raise UntypableError("true and false are not timestamps")
     return pa.array(column)
 
