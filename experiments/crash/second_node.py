@@ -1,18 +1,20 @@
 """`python -m experiments.crash.second_node`: lose a second Ray node in a network namespace of this machine. Needs root.
 
-The node is killed, or cut off for some seconds, or for good. Prints the seconds to the next commit, and the outputs that are lost or
-repeated. The plan has `fewer_hosts: go_on`, since each of the two nodes has one CPU.
+The node is killed, or cut off for some seconds, or for good. With `--fewer-hosts wait` the node is started again when it is no longer cut off,
+as whatever supervises it does: Ray ends a node that was away for half a minute. Prints the seconds to the next commit, and the outputs that are lost or
+repeated. Each of the two nodes has one CPU, so `--fewer-hosts` matters after the loss.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,30 +32,46 @@ BEFORE = 5.0
 """Seconds of commits before the loss."""
 
 LONGEST_START, LONGEST_END = 120.0, 240.0
+JOINED = "Ray runtime started"
 SETTINGS = {"RAY_AUTH_MODE": "disabled", "RAY_DISABLE_IMPORT_WARNING": "1", "PYTHONPATH": str(Path.cwd())}
 
 
 @contextmanager
-def _nodes(place: Path) -> Iterator[None]:
-    """Start the head here, and the second node in the namespace."""
+def _nodes(place: Path) -> Iterator[Callable[[], None]]:
+    """Start the head here, and the second node in the namespace. Yield the function that starts the node and waits until it has joined."""
     common = ["--num-cpus=1", "--block", "--disable-usage-stats", "--object-store-memory=100000000"]
     ray = [str(Path(sys.executable).with_name("ray")), "start", *common]
     head = [*ray, "--head", f"--node-ip-address={HEAD}", f"--port={PORT}", "--include-dashboard=false"]
     node = ["ip", "netns", "exec", SPACE.name, *ray, f"--node-ip-address={NODE}", f"--address={HEAD}:{PORT}"]
     environment = {**os.environ, **SETTINGS}
-    with (place / "ray.log").open("wb") as log:
+    log_file = place / "ray.log"
+
+    def start_node() -> None:
+        joined = log_file.read_text().count(JOINED)
+        subprocess.Popen(node, stdout=log, stderr=log, env=environment)  # noqa: S603
+        while log_file.read_text().count(JOINED) == joined:
+            time.sleep(0.1)
+
+    with log_file.open("ab") as log:
         first = subprocess.Popen(head, stdout=log, stderr=log, env=environment)  # noqa: S603
         try:
             time.sleep(10.0)
-            subprocess.Popen(node, stdout=log, stderr=log, env=environment)  # noqa: S603
-            time.sleep(10.0)
-            yield
+            start_node()
+            time.sleep(5.0)
+            yield start_node
         finally:
             first.terminate()  # the processes of its node end with it
             first.wait()
 
 
-def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
+def lost(
+    place: Path,
+    seconds: float | None,
+    events: int,
+    hosts: int,
+    fewer_hosts: str,
+    start_node: Callable[[], None],
+) -> dict[str, Any]:
     """Run a job on both nodes; kill the second one (`seconds` None), or cut it off for `seconds`."""
     plan = ledger(
         place / "input",
@@ -61,8 +79,8 @@ def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
         pause=0.001,
         every="500ms",
         address=f"{HEAD}:{PORT}",
-        hosts=2,
-        fewer_hosts="go_on",
+        hosts=hosts,
+        fewer_hosts=fewer_hosts,
     )
     victim = Victim(plan, place / "run")
     victim.watch(LONGEST_START, lambda: len(victim.commits) > 1)
@@ -75,6 +93,10 @@ def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
         ip("link", "set", SPACE.outside, "down")
         victim.watch(seconds)
         ip("link", "set", SPACE.outside, "up")
+        if fewer_hosts == "wait" and victim.process.poll() is None:
+            SPACE.kill_all()
+            start_node()
+    back = time.time()
     victim.watch(LONGEST_END)
     code = victim.process.poll()
     if code is None:
@@ -89,7 +111,9 @@ def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
         begun.add(generation)
     return {
         "loss": "killed" if seconds is None else f"cut off for {seconds:g} s",
+        "hosts": f"{hosts}, {fewer_hosts}",
         "next_commit": round(commits[0] - at, 1) if commits else None,
+        "after_its_return": round(next((when for when in commits if when > back), math.nan) - back, 1),
         "generations": sorted({generation for _, generation, _ in victim.commits}),
         "exit_code": code,
         "lost": sum((wanted - made).total() for made in both),
@@ -104,14 +128,17 @@ def main(
     killed: Annotated[bool, typer.Option("--killed", help="Kill the node, too.")] = False,
     for_good: Annotated[bool, typer.Option("--for-good", help="Cut it off for good, too.")] = False,
     events: Annotated[int, typer.Option("--events", help="Values in each of four streams.")] = 8_000,
+    hosts: Annotated[int, typer.Option("--hosts", help="Hosts of the run.")] = 2,
+    fewer_hosts: Annotated[str, typer.Option("--fewer-hosts", help="`go_on` or `wait`.")] = "go_on",
 ) -> None:
     """Lose the node in each of these ways, and print a line of JSON for each."""
     losses = [*([None] if killed else []), *(cuts or []), *([FOR_GOOD] if for_good else [])]
     os.environ.update(SETTINGS)
     for seconds in losses:
         place = Path(tempfile.mkdtemp(prefix="second-node-"))
-        with SPACE.made(), _nodes(place):
-            print(json.dumps(lost(place, seconds, events)), flush=True)
+        with SPACE.made(), _nodes(place) as start_node:
+            found = lost(place, seconds, events, hosts, fewer_hosts, start_node)
+            print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import struct
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dgs.errors import MalformedRowError, OutputUnwritableError, ResourceError
+from dgs.errors import CheckpointBusyError, MalformedRowError, OutputUnwritableError, ResourceError
 from dgs.job.schema import StreamConfig
 from dgs.model.order import END, OrderKey
 from dgs.model.tags import Tag
@@ -465,3 +466,16 @@ def test_intake_keeps_the_order_of_lines_and_the_places_of_heartbeats(intake):
     segment, table = LogReader(intake.writer.path, "s").poll()
     assert table.column("ts").to_pylist() == [7, 5]
     assert (segment.beats, segment.frontier) == (((1, 2),), 3)
+
+
+def test_second_port_on_one_log_is_refused_while_the_first_is_open(tmp_path, monkeypatch):
+    """Both took rows: each wrote under the numbers of the other, and `listening` named the port of whichever came last."""
+    monkeypatch.setattr(socket_source, "LOCKED_SECONDS", 0.0)
+    with listening(tmp_path), Client(tmp_path) as client:
+        with pytest.raises(CheckpointBusyError, match=rf"log/s is in use by process {os.getpid()} on"):
+            opened(config(), base_dir=tmp_path, unit="ms", time=LIVE)
+        client.send({"ts": 1, "page": "home", "n": 1}, {"kind": "ack?"})
+        assert client.answer() == {"durable": 1}
+    with listening(tmp_path), Client(tmp_path) as client:
+        client.send({"ts": 2, "page": "home", "n": 2}, {"kind": "ack?"})
+        assert client.answer() == {"durable": 2}

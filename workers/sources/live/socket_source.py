@@ -1,29 +1,41 @@
 """A TCP port as a live source: lines go into an event log first, and are read from there.
 
 So a socket can be replayed like a file: after a crash the log is continued, and it has all rows that were acknowledged as
-durable. The host of the stream's first split has the port. Other hosts read the log, so all must reach its directory.
+durable. The host of the stream's first split has the port. Other hosts read the log, so all must reach its directory. It locks the stream
+of the log, since two ports that write to it would take each other's rows for their own, sent again.
 """
 
 from __future__ import annotations
 
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from dgs.errors import CheckpointBusyError
 from dgs.job.schema import SocketSource
 from dgs.model.order import OrderKey
+from dgs.workers.event_log.segments import directory_of
 from dgs.workers.event_log.writer import LogWriter
 from dgs.workers.sources.live.line_intake import LineIntake
 from dgs.workers.sources.live.line_server import LineServer
 from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.rows import Arrivals, Live
 from dgs.workers.sources.shaping.mapping import Mapping
-from dgs.workers.storage.disk import replace_with
+from dgs.workers.storage.disk import make_directory, refusing, replace_with
+from dgs.workers.storage.locks import BusyError, FileLock
 
 MOST_BEHIND = 1 << 18
 """The port takes no more rows while the log has more unread rows than this."""
 
 ADDRESS = "listening"
 """The file in the directory of the stream with the address, as host:port. It is needed if the port is 0."""
+
+LOCK = "port.lock"
+"""The file in the directory of the stream that the process with the port has locked."""
+
+LOCKED_SECONDS = 2.0
+"""The time for the port of a lost host to be gone."""
 
 
 class SocketArrivals(Live):
@@ -40,6 +52,15 @@ class SocketArrivals(Live):
     ) -> None:
         stream = mapping.stream
         self._reading = reading
+        with ExitStack() as opened:
+            self._lock = _locked(path, stream)
+            opened.callback(self._lock.release)
+            self._open(config, path, mapping, drops_malformed=drops_malformed)
+            opened.pop_all()
+
+    def _open(self, config: SocketSource, path: Path, mapping: Mapping, *, drops_malformed: bool) -> None:
+        """Open the log for writing, and the port unless the stream has ended."""
+        stream = mapping.stream
         self._writer = LogWriter(path, stream, f"socket:{stream}")
         self._intake = LineIntake(
             mapping,
@@ -79,6 +100,7 @@ class SocketArrivals(Live):
         if self._server is not None:
             self._server.close()
         self._reading.close()
+        self._lock.release()
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the log."""
@@ -91,6 +113,19 @@ class SocketArrivals(Live):
         failure = self._intake.failure or (self._server.failure if self._server is not None else None)
         if failure is not None:
             raise failure
+
+
+def _locked(path: Path, stream: str) -> FileLock:
+    """Return the lock of a stream of a log. Raises CheckpointBusyError, which names the process that has it, and OutputUnwritableError."""
+    directory, began = directory_of(path, stream), time.monotonic()
+    make_directory(directory)
+    while True:
+        with refusing(directory):
+            try:
+                return FileLock(directory / LOCK)
+            except BusyError as busy:  # its attempt takes a moment
+                if time.monotonic() - began > LOCKED_SECONDS:
+                    raise CheckpointBusyError(path=directory, holder=busy.holder) from busy
 
 
 def _is_local(host: str) -> bool:
