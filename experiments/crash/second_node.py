@@ -67,10 +67,11 @@ def _nodes(place: Path) -> Iterator[Callable[[], None]]:
 def lost(
     place: Path,
     seconds: float | None,
+    start_node: Callable[[], None],
+    *,
     events: int,
     hosts: int,
     fewer_hosts: str,
-    start_node: Callable[[], None],
 ) -> dict[str, Any]:
     """Run a job on both nodes; kill the second one (`seconds` None), or cut it off for `seconds`."""
     plan = ledger(
@@ -137,7 +138,7 @@ def main(
     for seconds in losses:
         place = Path(tempfile.mkdtemp(prefix="second-node-"))
         with SPACE.made(), _nodes(place) as start_node:
-            found = lost(place, seconds, events, hosts, fewer_hosts, start_node)
+            found = lost(place, seconds, start_node, events=events, hosts=hosts, fewer_hosts=fewer_hosts)
             print(json.dumps(found), flush=True)
 
 
