@@ -43,4 +43,4 @@ def test_expected_outputs_are_every_value_and_every_window(tmp_path):
 def test_attacked_run_is_judged_at_its_end(tmp_path):
     found = judged(tmp_path, seed=1, attacks=3, events=1_000)
     assert (found.lost, found.repeated, found.wrong) == (0, 0, [])
-    assert sum(found.attacks.values()) == 3
+    assert 1 <= found.attacks.total() <= 3  # none where the driver has ended at that moment

@@ -159,7 +159,10 @@ def _in(outer: Rows, tree: exp.In) -> Scalar:
     """Return `x in (select y)` in three-valued logic: null if x or some y is null, and x is not among the other values."""
     if isinstance(tree.this, exp.Tuple):
         raise outer.text.error(
-            "Q110", tree, "not supported: `in` with tuples here", "It may stand alone in `where`."
+            "Q110",
+            tree,
+            "not supported: `in` with tuples here",
+            "It may stand alone in `where`. For `not in`, use `not exists`.",
         )
     block = _tied(outer, tree.args["query"])
     ((wanted, member),) = _members(outer, tree, block)

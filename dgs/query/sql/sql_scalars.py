@@ -198,7 +198,8 @@ class Lowering:
             return self._like(tree, self.of(tree.expression))
         if isinstance(tree, exp.Tuple):
             problem = "not supported: a row of values here"
-            raise self._text.error("Q110", tree, problem, "Use `and`, or a list `[a, b]` of one type.")
+            remedy = "Compare values one by one, with `and` and `or`. Count rows of a derived table: `select distinct a, b`."
+            raise self._text.error("Q110", tree, problem, remedy if tree.expressions else "Leave `()` out.")
         if isinstance(tree, exp.Bracket):
             return call("list_extract", self.of(tree.this), self._position(tree))
         if isinstance(tree, exp.GenerateSeries) and not tree.args.get("step"):

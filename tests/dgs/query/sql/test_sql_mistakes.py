@@ -73,6 +73,8 @@ WRONG = [
     "select tumble(t, '1 day'), count(*) from (select cast(carrier as timestamp) t from flights) group by 1",
     "select count(distinct (carrier, day)) from flights",
     "select count(*) from flights group by ()",
+    "select day from flights where (carrier, day) not in (select origin, day from weather)",
+    "select day from flights where (carrier, origin) in (('UA', 'JFK'))",
     "select * from flights natural join weather",
     "select string_agg(carrier, ',' order by day) from flights",
     "select first(carrier) from flights",
