@@ -21,7 +21,7 @@ from dgs.api.preparing import Launch
 from dgs.api.reports import StartUp, failure, report_of
 from dgs.api.steering import Moves
 from dgs.api.truncating import check_whole_logs, with_truncation
-from dgs.api.verifying import check_readable, differences, file_differences
+from dgs.api.verifying import check_answers, check_readable, differences, file_differences
 from dgs.errors import (
     CheckpointBusyError,
     CheckpointError,
@@ -101,6 +101,8 @@ def _before(launch: Launch, caller: Caller) -> None:
         caller.notify(line)
     if costs is not None and costs.warning is not None:
         caller.notify(costs.warning)
+    if options.verify:
+        check_answers(launch.prepared)
     if options.verify and options.resumes:
         check_readable(launch.sinks)
     if _has_live_streams(launch.job) and (options.verify or not options.resumes):

@@ -50,6 +50,23 @@ def check_readable(sinks: Sequence[SinkConfig]) -> None:
             raise UsageError(message=message)
 
 
+def check_answers(prepared: Prepared) -> None:
+    """Raise UsageError if the program is a query whose answers, each over all rows so far, come at ticks: which come depends on the machine.
+
+    Answers by window are the same at any ticks.
+    """
+    from dgs.job.queries.query_programs import REF
+
+    every = [one.source.details.every for one in prepared.config.streams if one.source.kind == "ticks"]
+    is_query = prepared.config.program.ref == REF and not getattr(prepared.program, "at", None)
+    if is_query and any(one is not None for one in every):
+        message = (
+            "--verify: the query is answered at multiples of `every`, and which of them come depends on the machine: "
+            "write `answer: end` or `answer: {rows: N}` for a run that is compared"
+        )
+        raise UsageError(message=message)
+
+
 def file_differences(launch: Launch, result: JobResult) -> list[str]:
     """Run the sequential program; return its first differences to the committed files."""
     from dgs.workers.sinks.files.places import sink_place

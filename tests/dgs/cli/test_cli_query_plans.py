@@ -71,6 +71,26 @@ def test_the_generator_of_times_of_answers_has_the_name_that_checkpoints_hold():
     assert callable(load_callable(TIMES, Path()))
 
 
+@pytest.mark.parametrize(
+    ("query", "is_by_window"),
+    [
+        ("select carrier, count(*) n from flights group by carrier", False),
+        ("select tumble(ts, 5) w, count(*) n from flights group by 1 order by n desc limit 2", False),
+        ("select tumble(ts, 5) w, count(*) n from flights group by 1", True),
+    ],
+)
+def test_answers_at_ticks_are_verified_only_if_they_are_by_window(flights, dgs, query, is_by_window):
+    (flights / "by.sql").write_text(query)
+    plan = PLAN.replace("by.sql", "by.sql\n    answer: {every: 5}").replace(
+        "flights.csv", "flights.csv, ts: ts"
+    )
+    (flights / "plan.yaml").write_text(plan)
+    assert dgs("run plan.yaml").code == 0
+    done = dgs("run plan.yaml --fresh --verify")
+    assert done.code == (0 if is_by_window else 2), done.err
+    assert ("write `answer: end` or `answer: {rows: N}`" in done.err) != is_by_window
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_answers_come_after_every_n_rows_and_after_the_last(flights, edit, answered, seed):
     edit("plan.yaml", "file: by.sql", "text: select count(*) n from flights\n    answer: {rows: 10}")
