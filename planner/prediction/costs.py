@@ -165,5 +165,15 @@ INTERPRETED_FIRST = 100_000.0
 TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""
 
+COLD = 3.0
+"""How many times as long our code for a synchronisation takes after long other work, since the caches of the core then hold other code and data."""
+
+COOLING, COOLING_ALONE = 1.5e-3, 8e-3
+"""The seconds of other work between two synchronisations after which 63 % of that is reached: in a host that also waits for others, and in one process.
+
+Measured: a fixed piece of Python code took 30 us at once, 40 after 0.5 ms, 70 after 2 ms and 150 to 180 after 8 ms or more of other work; after
+a wait for another process 150 already after 2 ms.
+"""
+
 SHARE_OF_FRONTIER = 0.5
 """The cost, per request, of following several lanes above a worker, as a part of `piece`."""

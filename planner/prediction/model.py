@@ -20,7 +20,14 @@ from dataclasses import dataclass
 from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.prediction.costs import INTERPRETED_FIRST, SHARE_OF_FRONTIER, Costs
+from dgs.planner.prediction.costs import (
+    COLD,
+    COOLING,
+    COOLING_ALONE,
+    INTERPRETED_FIRST,
+    SHARE_OF_FRONTIER,
+    Costs,
+)
 from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, LaneTraffic, Traffic, traffic
 from dgs.planner.topology import Topology, kind_rates, of_nodes
@@ -129,6 +136,8 @@ class _Model:
         rate = sum(one.rate for one in of.values())
         self._seconds = events / rate if rate else math.inf  # the events of the whole run, at these rates
         self._own = {node.id: self._work(node) for node in plan.nodes()}
+        cold = self._cold()
+        self._own = {worker: work + cold[worker] for worker, work in self._own.items()}
 
     def prediction(self, cores: int, loading: float) -> Prediction:
         """Return the prediction. `loading`: the seconds in which a host loads machine code, in a process of its own."""
@@ -170,6 +179,24 @@ class _Model:
         states = self._asks_between(node) * self._costs.state
         sent = self._frames_between(node) * self._costs.message + states
         return sum(self.parts(node)) + sent
+
+    def _cold(self) -> dict[str, float]:
+        """Return the seconds that each worker takes more for synchronisations since other work between them has emptied the caches."""
+        hosts = dict.fromkeys(self._home.values(), 0.0)
+        for worker, work in self._own.items():
+            hosts[self._home[worker]] += work
+        cooling = COOLING if len(hosts) > 1 else COOLING_ALONE
+        more: dict[str, float] = {}
+        for node in self._plan.nodes():
+            mine = self._traffic[node.id]
+            count = mine.asks if node.children else mine.asked
+            if mine.accumulates or not count:
+                more[node.id] = 0.0
+                continue
+            ours = self.parts(node)[1] + self._frames_between(node) * self._costs.message
+            ours += min(count, _pieces(mine)) * self._costs.piece
+            more[node.id] = ours * (COLD - 1) * -math.expm1(-hosts[self._home[node.id]] / count / cooling)
+        return more
 
     def parts(self, node: PlanNode) -> tuple[float, float, float]:
         """Return the seconds of folding, of asking children, and of the user's forks and joins, for the events of one second."""
