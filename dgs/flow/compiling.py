@@ -27,7 +27,7 @@ from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, closer_of
 from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
-from dgs.flow.flow_program import FINAL, TICK, TICKS, Shape
+from dgs.flow.flow_program import FINAL, TICK, Shape
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.running.classed_flow import ClassedFlow, changes_keys, has_local_classes
 from dgs.flow.running.leaving_out import SkippableFlow
@@ -48,7 +48,7 @@ class Compiled:
 
     `reads`: elements become events by `events`, because the steps in front make their tags; otherwise each is one `item`. `markers`: the
     stream whose events are ticks. `places`: where each node runs, as text. `classes_of`: for streams whose items have only constant keys,
-    the hash classes of these.
+    the hash classes of these. `ticking`: the name of the stream of ticks.
     """
 
     program: Program
@@ -57,15 +57,16 @@ class Compiled:
     markers: str | None = None
     places: Sequence[str] = ()
     classes_of: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    ticking: str = ""
 
     @property
     def ticks(self) -> bool:
-        """Whether a stream `ticks` is needed: one tick at `FINAL` at least, earlier ones for blocks to close earlier."""
+        """Whether a stream of ticks is needed: one tick at `FINAL` at least, earlier ones for blocks to close earlier."""
         return self.shape in ("sum", "classes", "mixed")
 
     def events(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
         """Return the events of an element: tag and payload."""
-        if stream in (self.markers, TICKS):
+        if stream in (self.markers, self.ticking):
             return [(tag, value) for tag in self._tick_tags()]
         return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
 
@@ -80,7 +81,7 @@ class Compiled:
 
     def tags_of(self, stream: str) -> list[Any]:
         """Return the tags of the events of a stream in the form of a plan file: kinds, or a kind with the key of each class."""
-        if stream in (self.markers, TICKS):
+        if stream in (self.markers, self.ticking):
             return [str(TICK)]
         if stream in self.classes_of:
             return [{"kind": "item", "key": cls} for cls in self.classes_of[stream]]
@@ -88,7 +89,7 @@ class Compiled:
 
     def rows(self, inputs: Inputs) -> dict[str, Any]:
         """Return the streams as rows for the front, ("row", ts, value); the last tick comes first, if the program needs ticks."""
-        ticks = {TICKS: [("row", FINAL, None)]} if self.ticks else {}
+        ticks = {self.ticking: [("row", FINAL, None)]} if self.ticks else {}
         return ticks | {
             name: elements if _are_tables(elements) else [("row", *element) for element in elements]
             for name, elements in inputs.items()
@@ -105,7 +106,9 @@ class Compiled:
     def streams(self, inputs: Inputs, ticks: Sequence[int] = (FINAL,)) -> dict[str, Any]:
         """Return the streams of the program, (tag, ts, payload) or tables, for elements (ts, value); the ticks come first, if it needs any."""
         found: dict[str, Any] = (
-            {TICKS: [(tag, ts, None) for ts in ticks for tag in self._tick_tags()]} if self.ticks else {}
+            {self.ticking: [(tag, ts, None) for ts in ticks for tag in self._tick_tags()]}
+            if self.ticks
+            else {}
         )
         for name, elements in inputs.items():
             found[name] = (
@@ -152,7 +155,8 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     reads = program.items if is_mixed else None
     classes_of = _classes_of(checked, wiring, classes) if is_mixed else {}
     together.first_classes = {stream: found[0] for stream, found in classes_of.items()}
-    return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()), classes_of)
+    places = _places(wiring, shape, program.forms())
+    return Compiled(program, shape, reads, markers, places, classes_of, graph.ticking)
 
 
 def _classes_of(checked: Checked, wiring: Wiring, classes: int) -> dict[str, list[int]]:

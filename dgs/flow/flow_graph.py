@@ -70,6 +70,14 @@ class Graph:
                 open_nodes += node.inputs
         return found
 
+    @property
+    def ticking(self) -> str:
+        """The name of the stream of ticks: `ticks`, unless a stream of the flow has it."""
+        name, taken = "ticks", {getattr(node.step, "stream", None) for node in self.sources}
+        while name in taken:
+            name += "_"
+        return name
+
     def readers(self, node: Node) -> Iterator[Node]:
         """Yield the nodes that read a node."""
         return (other for other in self.nodes if node in other.inputs)

@@ -38,9 +38,6 @@ from dgs.model.user_code import raised_at
 
 Shape = Literal["free", "sum", "classes", "mixed", "program"]
 
-TICKS = "ticks"
-"""The name of the stream of ticks."""
-
 FINAL = MAX_TS - 2
 """The time of the last tick, which comes when all other streams have ended."""
 
@@ -99,7 +96,7 @@ class FlowProgram(Program[State, Any]):
         self.fused = Fused(wiring, closers)
         self.closed = [(number, kept_parts.inputs_of(graph, number)) for number in wiring.stateful]
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
-        self.ticking = clock.stream if isinstance(clock, On) else TICKS
+        self.ticking = clock.stream if isinstance(clock, On) else graph.ticking
         self.bags = kept_parts.places_of_items(graph, closers)
         self._has_end = any(map(has_end, ordered.values()))
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]

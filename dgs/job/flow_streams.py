@@ -43,7 +43,7 @@ def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
     compiled = flow.compiled(classes=config.flow.classes)
     streams = [stream.model_copy(update={"tags": _tags(compiled, stream)}) for stream in own]
     if compiled.ticks:
-        streams.insert(0, _ticks(flow, config))
+        streams.insert(0, _ticks(flow, config, compiled.ticking))
     return config.model_copy(update={"streams": streams})
 
 
@@ -68,10 +68,9 @@ def _tags(compiled: Compiled, stream: StreamConfig) -> TagsConfig:
     return given or [tag if isinstance(tag, str) else TagConfig(**tag) for tag in tags]
 
 
-def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:
+def _ticks(flow: Flow, config: PlanFile, name: str) -> StreamConfig:
     """Return the section of the ticks of a flow: at the ends of its blocks if these are periods, else only at the end."""
     from dgs.flow.clock import Every
-    from dgs.flow.flow_program import TICKS
 
     clock, ticks = flow.clock, TicksSource()
     if isinstance(clock, Every):
@@ -79,7 +78,7 @@ def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:
             problem = f"its {text}, and ts is in {config.time.unit}: say `time: {{unit: ms}}`, or give the period as a number"
             raise PlanFileError(where=f"flow {flow.name!r}", problem=problem)
         ticks = TicksSource(every=clock.ticks, origin=clock.origin, start=clock.start)
-    return StreamConfig(id=TICKS, tags=["tick"], source=SourceConfig(ticks=ticks))
+    return StreamConfig(id=name, tags=["tick"], source=SourceConfig(ticks=ticks))
 
 
 def _texts(flow: Flow, clock: Every) -> Iterator[str]:

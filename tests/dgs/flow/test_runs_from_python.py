@@ -7,7 +7,7 @@ import pytest
 
 import dgs
 from dgs.errors import UsageError, UserCodeError
-from dgs.flow import KeyedOrdered, KeyedUnordered, every, flow
+from dgs.flow import KeyedOrdered, KeyedUnordered, every, flow, on
 from dgs.monoids import COUNT, SUM
 from dgs.pico import from_stream, new
 from dgs.pico import map as pico_map
@@ -145,3 +145,28 @@ def test_the_meaning_of_a_pipeline_names_the_operator_that_raises() -> None:
     pipeline = new(from_stream("numbers", structure="list")) | new(pico_map(lambda v: 1 // (v - 6)))
     with pytest.raises(UserCodeError, match=r"\(map at test_runs_from_python.py:\d+, function .*<lambda>\)"):
         pipeline.denote(ROWS)
+
+
+def counted_ticks(ticks, ticks_):
+    return ticks.merge(ticks_).key_by(lambda _, v: v % 2).aggregate(COUNT)
+
+
+def last_ticks(ticks, ticks_):
+    return ticks.merge(ticks_).key_by(lambda _, v: v % 2).fold(lambda _, v: v, 0)
+
+
+def counted_between(ticks, ticks_):
+    return ticks_.key_by(lambda _, v: v % 2).aggregate(COUNT)
+
+
+@pytest.mark.parametrize(
+    ("build", "clock"),
+    [(counted_ticks, every(10)), (last_ticks, every(10)), (counted_between, on("ticks"))],
+)
+def test_streams_of_a_flow_may_have_the_name_of_the_ticks(build, clock) -> None:
+    made = flow(clock=clock)(build)
+    rows = {"ticks": [(ts, ts % 3) for ts in range(0, 40, 5)], "ticks_": [(ts, ts % 5) for ts in range(30)]}
+    expected = sorted(made.denote(rows))
+    for optimizer in ({"name": "greedy"}, {"name": "random", "seed": 2}):
+        assert sorted(dgs.run(made, streams=rows, optimizer=optimizer, verify=True).outputs) == expected
+    run_plans(made, rows, 3)
