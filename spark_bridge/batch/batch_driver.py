@@ -51,6 +51,7 @@ from dgs.spark_bridge.batch.tasks import (
     read_answers,
 )
 from dgs.spark_bridge.session.java_errors import first_line
+from dgs.spark_bridge.session.running_jobs import conf
 from dgs.spark_bridge.session.session import check_python
 from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.event_log import failure, summary
@@ -75,6 +76,10 @@ LOOK_EVERY = 0.1
 
 PLACES_A_CORE = 2
 """Spark tasks for each core that replay units; each may replay several."""
+
+
+IN_ONE_JOB = {"spark.sql.adaptive.enabled": "false"}
+"""A setting with which the steps are one job, planned once: the number of tasks is ours in any case."""
 
 
 def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
@@ -173,7 +178,8 @@ def rows_of(spark: SparkSession, work: Work) -> Iterator[Answer]:
         placed = _placed(answers, min(len(work.replays), PLACES_A_CORE * cores_of(spark)), "unit")
         answers = placed.mapInArrow(replaying(work), DDL)
     try:
-        table = answers.toArrow()
+        with conf(spark, IN_ONE_JOB):
+            table = answers.toArrow()
     except PythonException as error:
         raise InternalError(problem=f"a task of Spark failed: {error}") from error
     except (PySparkException, Py4JError) as error:
@@ -183,6 +189,8 @@ def rows_of(spark: SparkSession, work: Work) -> Iterator[Answer]:
 
 def _placed(answers: DataFrame, count: int, *columns: str) -> DataFrame:
     """Return answers in order, those with the same columns in one of `count` tasks."""
+    if count == 1:
+        return answers.repartition(1).sortWithinPartitions("unit", "chunk", "task", "number")
     by_number = columns == ("unit",) and hasattr(answers, "repartitionById")  # since Spark 4.1
     placed = (
         answers.repartitionById(count, _modulo(count)) if by_number else answers.repartition(count, *columns)

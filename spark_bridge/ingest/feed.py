@@ -21,9 +21,10 @@ from dgs.spark_bridge.ingest import succession
 from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.left_out import LeftOut, RowsLeftOut, counts_in, letters_of
-from dgs.spark_bridge.ingest.micro_batches import MicroBatches, RowCounts, conf
+from dgs.spark_bridge.ingest.micro_batches import MicroBatches, RowCounts
 from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
 from dgs.spark_bridge.session.any_thread import activate
+from dgs.spark_bridge.session.running_jobs import conf
 from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
 from dgs.workers.event_log.segments import is_closed, newest

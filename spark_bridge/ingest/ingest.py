@@ -15,12 +15,12 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.ingest.feed import LOOKS_EVERY, Feed
 from dgs.spark_bridge.ingest.left_out import RowsLeftOut
 from dgs.spark_bridge.ingest.queries import Query, queries_of
+from dgs.spark_bridge.session.running_jobs import tagging
 from dgs.spark_bridge.session.session import check_installed, session
 from dgs.workers.runtime.job import Caller, Job
 from dgs.workers.sources.live.logged import log_path
@@ -112,11 +112,11 @@ def _thread(
 def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
     """Run all queries until they end or `stop` is set; other work of the session continues."""
     tag = f"dgs-{secrets.token_hex(8)}"
-    mark, interrupt = _tagging(spark)
+    tagged = tagging(spark)
 
     def run(feed: Feed) -> None:
         with contextlib.suppress(Exception):  # if Spark is gone, the feed reports it
-            mark(tag)
+            tagged.add(tag)
         feed.run(spark, stop)
 
     threads = [threading.Thread(target=run, args=(feed,), daemon=True) for feed in feeds]
@@ -127,13 +127,5 @@ def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
             continue
         # batch queries cannot be stopped in another way; Spark may have ended
         with contextlib.suppress(Exception):
-            interrupt(tag)
+            tagged.cancel(tag)
         alive[0].join(INTERRUPTS_EVERY)
-
-
-def _tagging(spark: Any) -> tuple[Callable[[str], None], Callable[[str], object]]:
-    """Return two functions: one tags the jobs of the calling thread, the other ends the jobs with a tag."""
-    if getattr(spark, "_jsparkSession", None) is None:  # a session of Spark Connect
-        return spark.addTag, spark.interruptTag
-    # A classic session keeps its tags per thread, so the tags go to the context.
-    return spark.sparkContext.addJobTag, spark.sparkContext.cancelJobsWithTag

@@ -9,8 +9,10 @@ import contextlib
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,6 +52,9 @@ COMPILING = (
 )
 """Options with which Java's optimizing compiler waits a hundred times as long: by default it does half of the work while Spark starts."""
 
+LONGEST_OF_SOCKETS = 60
+"""The most bytes in the path of a directory of sockets: Spark adds 42, and some systems take 103."""
+
 SMALL_HEAP = "1g"
 """The memory of an embedded Spark, unless the plan file gives another."""
 
@@ -77,6 +82,8 @@ class Embedded:
             WRITES_WITHIN if any(class_archive.WRITES in text for text in settings.values()) else STOPS_WITHIN
         )
         conf, shown = (SparkConf(loadDefaults=False).setMaster(master) for _ in range(2))
+        self._sockets = Path(tempfile.mkdtemp(prefix="dgs-spark-"))
+        settings = {**_of_sockets(self._sockets), **settings} if is_on_this_machine(master) else settings
         for name, value in _with_logging(_with_umask(settings), work_dir).items():
             conf.set(name, value)
             if masked(value) == value:  # everybody can read the command line of a process
@@ -85,13 +92,18 @@ class Embedded:
         threading.Thread(target=_import_converters, daemon=True, name="dgs-spark-imports").start()
         with _environment(here), masked_log(log) as output:
             launch: Any = launch_gateway
-            self._gateway = launch(shown, {"stdout": output, "stderr": output})
+            try:
+                self._gateway = launch(shown, {"stdout": output, "stderr": output})
+            except BaseException:
+                shutil.rmtree(self._sockets, ignore_errors=True)
+                raise
             try:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
                 self.spark: Any = SparkSession(self._context)
                 if is_on_this_machine(master):
                     _leave_out_checksums(self._context)
+                _remove_at_the_end(self._context, self._sockets)
             except Exception as error:
                 # before the JVM ends, since a Java error asks it for its text
                 problem, is_lost = sentence(str(error)), is_of_lost_java(error)
@@ -130,6 +142,7 @@ class Embedded:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        shutil.rmtree(self._sockets, ignore_errors=True)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that the next session starts a JVM of its own
         SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
 
@@ -144,6 +157,23 @@ def _leave_out_checksums(context: Any) -> None:
     """Keep Hadoop from writing a checksum file beside each file: Parquet has checksums, and Hadoop runs `chmod` for each file."""
     files = context._jvm.org.apache.hadoop.fs.FileSystem  # noqa: SLF001 - PySpark has no public way to Hadoop
     files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
+
+
+def _of_sockets(directory: Path) -> dict[str, str]:
+    """Return settings with which Spark and its Python processes talk through sockets in a directory, if their paths are not too long.
+
+    Through TCP a task waits 40 ms for its rows: Java writes them in small parts, and the kernel waits before it acknowledges the first.
+    """
+    if len(os.fsencode(directory)) > LONGEST_OF_SOCKETS:
+        return {}
+    name = "spark.python.unix.domain.socket"  # Spark before 4.1 ignores it
+    return {f"{name}.enabled": "true", f"{name}.dir": str(directory)}
+
+
+def _remove_at_the_end(context: Any, directory: Path) -> None:
+    """Let the JVM remove a directory when it ends, in case that this process is killed."""
+    jvm = context._jvm  # noqa: SLF001 - PySpark has no public way to Java
+    jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(str(directory)))
 
 
 def end_of(log: Path) -> int:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dgs.job.schema import SparkSource, StreamConfig
-from dgs.spark_bridge.ingest import micro_batches, queries
+from dgs.spark_bridge.ingest import queries, row_writing
 from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.queries import BYTES_AT_ONCE, bounds_of, queries_of
 from dgs.workers.event_log import row_files
@@ -47,13 +47,13 @@ def test_spark_sorts_batches_from_the_first_one_on_that_is_far_from_in_order(
 ):
     monkeypatch.setattr(row_files, "READ_ROWS", 2)
     monkeypatch.setattr(row_files, "MOST_HELD", most)
-    sorted_in, in_order = [], micro_batches.in_order
+    sorted_in, in_order = [], row_writing.in_order
 
     def noted(*given):
         sorted_in.append(len(batches_in(tmp_path / "log")))
         return in_order(*given)
 
-    monkeypatch.setattr(micro_batches, "in_order", noted)
+    monkeypatch.setattr(row_writing, "in_order", noted)
     times = [[1, 2, 3, 4, 5, 5], [19, 11, 18, 12, 17, 13], [20, 21, 22, 23, 24, 25]]
     files = [[(ts, -i) for i, ts in enumerate(given)] for given in times]
     for number, rows in enumerate(files):
@@ -98,9 +98,9 @@ def test_integers_are_written_without_a_dictionary_and_text_with_one(spark, tmp_
     ]
 
 
-@pytest.mark.parametrize("most", [0, micro_batches.MOST_WRITERS])
+@pytest.mark.parametrize("most", [0, row_writing.MOST_WRITERS])
 def test_streams_of_a_batch_are_in_order_however_tasks_write_them(spark, tmp_path, monkeypatch, most):
-    monkeypatch.setattr(micro_batches, "MOST_WRITERS", most)
+    monkeypatch.setattr(row_writing, "MOST_WRITERS", most)
     numbers = random.Random(4)
     files: Path = tmp_path / "in"
     rows = [(numbers.randrange(20), numbers.randrange(60)) for _ in range(400)]

@@ -1,8 +1,10 @@
 """Sessions: requirements are checked before the start, and files stay in the given directory."""
 
 import errno
+import stat
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +13,7 @@ import pytest
 
 from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
 from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session import embedded
 from dgs.spark_bridge.session import session as sessions
 from dgs.spark_bridge.session.embedded import Embedded, end_of, end_quietly, home_of_links, why_java_ended
 from dgs.spark_bridge.session.java import find_java
@@ -256,3 +259,41 @@ def test_session_is_quiet_and_leaves_nothing_in_the_working_directory(spark, tmp
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert list((tmp_path / "cwd").iterdir()) == []
     assert (tmp_path / "work" / "spark.log").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.session import session
+with session(SparkConfig(master="local[1]"), Path(sys.argv[1])) as spark:
+    print(spark.conf.get("spark.python.unix.domain.socket.dir"), flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["ends", "killed"])
+def test_sockets_of_a_session_are_gone_when_it_ends_or_is_killed(tmp_path, end):
+    command = [sys.executable, "-c", KILLED, str(tmp_path), end]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    place = Path(done.stdout.strip())
+    assert place.name.startswith("dgs-spark-")
+    patience = time.monotonic() + 60
+    while place.exists() and time.monotonic() < patience:  # Java ends after this process's child
+        time.sleep(0.05)
+    assert not place.exists()
+
+
+def test_python_processes_of_spark_are_reached_by_sockets_that_only_this_user_can_open(spark):
+    place = Path(spark.conf.get("spark.python.unix.domain.socket.dir"))
+    assert stat.S_IMODE(place.stat().st_mode) == stat.S_IRWXU
+    rows = spark.range(3).mapInArrow(lambda batches: batches, "id bigint")
+    assert sorted(row.id for row in rows.collect()) == [0, 1, 2]
+    assert any(stat.S_ISSOCK(path.stat().st_mode) for path in place.iterdir())
+
+
+def test_sockets_with_long_paths_are_left_to_tcp():
+    assert embedded._of_sockets(Path("/tmp/dgs-spark-x"))["spark.python.unix.domain.socket.enabled"] == "true"
+    assert embedded._of_sockets(Path("/tmp") / ("long" * 20)) == {}
