@@ -182,7 +182,7 @@ class Telling(Program):
 
     def update(self, state, event, emit):
         if event.tag.kind == "n":
-            emit({"sum": state, "texts": ["a", "b"]})
+            emit({"sum": state, "parts": ["a", {"b": None}, [state]]})
         return state + event.payload
 
 
@@ -191,7 +191,7 @@ def test_costs_of_outputs_include_the_sinks_of_the_job():
     dropped, written, both = (
         trial(Telling(), events, sinks).costs for sinks in (["none"], ["jsonl"], ["jsonl", "sqlite"])
     )
-    assert dropped.event("n") + 1e-6 < written.event("n") < both.event("n")
+    assert 1.5 * dropped.event("n") < written.event("n") < both.event("n")
     assert dropped.event("free") + 1e-6 > written.event("free")
 
 
