@@ -27,7 +27,6 @@ from dgs.api.running import run_job
 from dgs.bench.contestants import measured_job
 from dgs.bench.measuring import Contestant, Expected, Measured
 from dgs.flow import Edge, Flow, Table, every, flow, on, sliding, tumbling
-from dgs.flow.compiling import TICKS
 from dgs.flow.flow_program import FINAL, TICK
 from dgs.model.events import EventBatch
 from dgs.monoids import COUNT, SUM
@@ -79,7 +78,8 @@ def batches(made: Flow, elements: Mapping[str, tuple[Any, Any]], ticks: Iterable
     """Return the streams of a compiled flow for columns of ts and payload by stream."""
     compiled, streams = made.compiled(), dict[str, list[EventBatch]]()
     if compiled.ticks:
-        streams[TICKS] = [EventBatch.of(TICKS, rank=0, tags=[TICK()], ts=list(ticks))]
+        name = compiled.ticking
+        streams[name] = [EventBatch.of(name, rank=0, tags=[TICK()], ts=list(ticks))]
     for name, (ts, payload) in elements.items():
         tag = TICK() if name == compiled.markers else dgs.kind("item")()
         streams[name] = [EventBatch.of(name, rank=len(streams), tags=[tag], ts=ts, payload=payload)]
@@ -352,14 +352,14 @@ def _ticking(engine: str, program: Any, streams: Streams, known: int, expected: 
         outputs: list[Any] = []
         emit = lambda values, rows=None: outputs.extend(values)  # noqa: E731, ARG005
         state = program.update_batch(program.init(), items.cut(0, known), emit)
-        tick = EventBatch.of(TICKS, rank=0, tags=[TICK()], ts=[1000])
+        tick = EventBatch.of(program.ticking, rank=0, tags=[TICK()], ts=[1000])
         state = program.update_batch(state, tick, emit)
         started = time.process_time()
         for block in range(1, (len(items) - known) // 1000 + 1):
             state = program.update_batch(
                 state, items.cut(known + (block - 1) * 1000, known + block * 1000), emit
             )
-            tick = EventBatch.of(TICKS, rank=0, tags=[TICK()], ts=[(block + 1) * 1000])
+            tick = EventBatch.of(program.ticking, rank=0, tags=[TICK()], ts=[(block + 1) * 1000])
             state = program.update_batch(state, tick, emit)
         seconds = time.process_time() - started
         return Measured(len(items) - known, seconds, [[value for one in outputs for value in one.values]])

@@ -80,9 +80,9 @@ def test_the_period_that_an_error_names_fits():
 @pytest.mark.parametrize("name", list(LARGE_TOGETHER)[:3])
 def test_the_period_that_fits_all_keys_is_named(name):
     period = int(re.search(r"period of at most (\d+)", refused(LARGE_TOGETHER[name], MANY))[1])
-    shorter = flow(clock=every(period))(LARGE_TOGETHER[name]._build)
+    shorter = flow(clock=every(period))(LARGE_TOGETHER[name].build)
     assert dgs.run(shorter, streams=MANY, runtime=SMALL).outputs
-    much_shorter = flow(clock=every(period * 3))(LARGE_TOGETHER[name]._build)
+    much_shorter = flow(clock=every(period * 3))(LARGE_TOGETHER[name].build)
     refused(much_shorter, MANY)
 
 
