@@ -225,10 +225,10 @@ NUMBER = signal.SIGURG
 
 
 class OverdueStopError(Interruption):
-    """The time for a stop is over, and user code is still at work. User code does not catch this as an Exception."""
+    """The time for a stop is over, and user code or a sink is still at work. User code does not catch this as an Exception."""
 
     def __str__(self) -> str:
-        return "user code has kept the run for longer than `runtime.stop_timeout` and is interrupted"
+        return "user code or a sink has kept the run for longer than `runtime.stop_timeout` and is interrupted"
 
 
 class OverdueStop:
