@@ -215,6 +215,8 @@ class _Lowering:
 
     def _counted(self, term: Term, operator: Combine, over: CountWindow, given: Values) -> Values:
         """Windows by count: a fold over the values of each key in their order."""
+        if over.partial == "emit" and self.flow.clock is not None:
+            raise self._refused(term, "keeps windows that the end cuts short, beside windows by time")
         monoid, has_places = Combined(operator, has_places=self.is_list), self.is_list
 
         def step(state: Any, value: Any) -> Any:

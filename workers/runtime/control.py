@@ -228,7 +228,9 @@ class OverdueStopError(Interruption):
     """The time for a stop is over, and user code or a sink is still at work. User code does not catch this as an Exception."""
 
     def __str__(self) -> str:
-        return "user code or a sink has kept the run for longer than `runtime.stop_timeout` and is interrupted"
+        return (
+            "user code or a sink has kept the run for longer than `runtime.stop_timeout` and is interrupted"
+        )
 
 
 class OverdueStop:

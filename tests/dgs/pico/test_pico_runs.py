@@ -102,6 +102,18 @@ def test_pipelines_that_cannot_be_run_yet_are_refused_but_have_a_meaning():
         pipeline.run(streams=prices)
 
 
+def test_windows_that_the_end_cuts_short_are_refused_beside_windows_by_time():
+    """By the definition such a window has the time of its last value, and a run knows it at the end only."""
+    cut = new(w_p(reduce(min), by=first, over=window(2, 1, "count", partial="emit")))
+    pipeline = new(from_stream("prices")) | cut | new(w_p(reduce(min), by=first, over=window(8, 4, "time")))
+    prices = {"prices": [(2, ("a", 3)), (4, ("b", 5))]}
+    assert pipeline.denote(prices) == [("a", 3), ("a", 3), ("b", 5)]
+    with pytest.raises(
+        FlowError, match=r"F00 w_p.*keeps windows that the end cuts short, beside windows by time"
+    ):
+        pipeline.run(streams=prices)
+
+
 def test_a_value_whose_key_changes_between_windows_stops_the_run():
     low = new(w_p(reduce(min), by=first, over=window(1, 1, "count")))
     pipeline = new(from_stream("prices")) | low | new(map(lambda pair: (pair[1], pair[0]))) | low
