@@ -31,7 +31,7 @@ from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.process import keep_freed_memory
 from dgs.workers.runtime.stall import Standing
-from dgs.workers.sinks.kept_outputs import in_parts
+from dgs.workers.sinks.kept_outputs import bytes_of, in_parts
 from dgs.workers.transport.contract import Transport
 from dgs.workers.transport.ray_calls import RayTransport
 
@@ -214,7 +214,7 @@ class HostActor:
         """Leave outputs for the driver, in parts. Wait while it has not taken many: its sinks are slow, and this host must not make more."""
         bound = self._job.runtime.buffer_bytes // (4 * self._hosts)
         for epoch, made in engine.take_outputs():
-            for part, _ in in_parts(made) if isinstance(made, OutputBatch) else [(made, 0)]:
+            for part, _ in in_parts(made, bytes_of(made)) if isinstance(made, OutputBatch) else [(made, 0)]:
                 encoded = _encoded(part)
                 with self._lock:
                     self._ready.append((epoch, encoded))

@@ -92,14 +92,25 @@ class KeptOutputs:
         self.bytes = 0
 
     def append(self, one: OutputBatch) -> None:
-        """Keep an output."""
-        for part, size in in_parts(one):
-            self.bytes += size
-            has_room = self._file is None and self._room.taken + size <= self._room.bound
-            if has_room or not self._is_put(part):
-                self._in_memory.append(part)
-                self._bytes_in_memory += size
-                self._room.taken += size
+        """Keep an output, whole if there is room for it."""
+        size = bytes_of(one)
+        if self._has_room(size):
+            self._keep(one, size)
+            return
+        for part, part_size in in_parts(one, size):
+            if self._has_room(part_size) or not self._is_put(part):
+                self._keep(part, part_size)
+            else:
+                self.bytes += part_size
+
+    def _has_room(self, size: int) -> bool:
+        return self._file is None and self._room.taken + size <= self._room.bound
+
+    def _keep(self, one: OutputBatch, size: int) -> None:
+        self._in_memory.append(one)
+        self._bytes_in_memory += size
+        self._room.taken += size
+        self.bytes += size
 
     def take_over(self, others: KeptOutputs) -> None:
         """Keep the outputs of another object in the same room, which then has none."""
@@ -148,9 +159,8 @@ class KeptOutputs:
             self._file = None
 
 
-def in_parts(one: OutputBatch) -> Iterator[tuple[OutputBatch, int]]:
-    """Yield the outputs of a batch about `PART_BYTES` at a time, with an estimate of the bytes that they need in memory."""
-    size = bytes_of(one)
+def in_parts(one: OutputBatch, size: int) -> Iterator[tuple[OutputBatch, int]]:
+    """Yield the outputs of a batch about `PART_BYTES` at a time, with an estimate of the bytes that they need in memory. `size`: that of all."""
     rows = max(1, len(one) * PART_BYTES // max(size, 1))
     if len(one) <= rows:
         yield one, size
