@@ -1,6 +1,7 @@
 """Sinks write whole columns, with the same result as for single values."""
 
 import json
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -71,11 +72,12 @@ def same(left, right):
     return str(left) == str(right)
 
 
-@given(data=st.data(), size=st.integers(0, 4))
-def test_json_lines_are_those_of_the_values_one_by_one(data, size):
+@given(data=st.data(), size=st.integers(0, 4), fewest=st.sampled_from([0, 32]))
+def test_json_lines_are_those_of_the_values_one_by_one(data, size, fewest):
     parts = [data.draw(columns_of(size)) for _ in range(data.draw(st.integers(1, 2)))]
     values = [value for part in parts for value in to_list(part)]
-    assert json_lines(parts) == "".join(as_json(value) + "\n" for value in values).encode()
+    with patch.object(json_columns, "ROWS_A_COLUMN", fewest):
+        assert json_lines(parts) == "".join(as_json(value) + "\n" for value in values).encode()
 
 
 @pytest.mark.parametrize(

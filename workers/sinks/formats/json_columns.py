@@ -27,6 +27,8 @@ Texts = Any
 NOT_AS_IT_IS = '["\\\\\\x00-\\x1f\\x{85}\\x{2028}\\x{2029}]'
 """Characters that a JSON text must escape, or that some readers take for the end of a line."""
 NULL = "null"
+ROWS_A_COLUMN, MOST_COLUMNS = 32, 16
+"""With fewer rows for each column, or more columns, values are written one by one: a column costs as much as some 30 values."""
 _ARROW_TYPES = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
 
@@ -84,23 +86,26 @@ def _pieces(column: Column) -> list[Texts]:
 
 
 def _listed(values: list[Any]) -> list[Texts]:
-    """Return the pieces of a list, as columns if its values have one type: tuples, lists, records, or plain values and None."""
+    """Return the pieces of a list, as columns if that is faster and its values have one type: tuples, lists, records, or plain values and None."""
     types = set(map(type, values))
-    if types in ({tuple}, {list}) and len(widths := set(map(len, values))) == 1 and widths != {0}:
+    if types in ({tuple}, {list}) and _is_worth_it(values):
         return _row(zip(*values, strict=True))
-    if types == {dict}:
+    if types == {dict} and _is_worth_it(values):
         names = list(values[0])
-        if (
-            names
-            and all(type(name) is str for name in names)
-            and all(list(value) == names for value in values)
-        ):
+        if all(type(name) is str for name in names) and all(list(value) == names for value in values):
             return _record({name: [value[name] for value in values] for name in names})
     known = types - {type(None)}
     if len(known) == 1 and known <= _ARROW_TYPES.keys():
         with suppress(OverflowError, UnicodeError, pa.ArrowException):
             return _arrow(pa.array(values, _ARROW_TYPES[known.pop()]))
     return [_one_by_one(values)]
+
+
+def _is_worth_it(values: Sequence[Any]) -> bool:
+    """Return whether values have one length, and are so many and so short that their columns are faster than they alone."""
+    width = len(values[0])
+    is_narrow = 0 < width <= MOST_COLUMNS and len(values) >= ROWS_A_COLUMN * width
+    return is_narrow and set(map(len, values)) == {width}
 
 
 def _record(column: dict[str, Column]) -> list[Texts]:
