@@ -197,12 +197,12 @@ class _Driver:
         root = self._hosts.actors[self._deployment.root_host]
         while loops:
             done = self._hosts.answers(loops, timeout=POLL_SECONDS)
-            self._poll(checkpoints)
+            outputs = self._poll(checkpoints)
             for reference, answer in done.items():
                 index = loops.pop(reference)
                 final = answer if index == self._deployment.root_host else final
             if self._request is None and final is None:
-                self._request = checkpoints.poll(root.request_snapshot.remote)
+                self._request = checkpoints.poll(root.request_snapshot.remote, outputs)
                 last_moment = time.monotonic() + (
                     LAST_SECONDS if self._session.stop.stage is Stage.TIMED_OUT else ENDING_SECONDS
                 )
@@ -262,8 +262,8 @@ class _Driver:
         addresses = hosts.ask(lambda actor: actor.open.remote(actors, secret, is_one_node), is_long=True)
         hosts.ask(lambda actor: actor.connect.remote(addresses), is_long=True)
 
-    def _poll(self, checkpoints: Checkpointing) -> None:
-        """Collect outputs, reports and counts of all hosts; commit complete checkpoints."""
+    def _poll(self, checkpoints: Checkpointing) -> int:
+        """Collect outputs, reports and counts of all hosts; commit complete checkpoints. Return how many outputs the hosts have made."""
         self._leader.is_needed = not (checkpoints.is_stopping or self._session.control.is_signalled)
         self._leader.check()
         events = outputs = 0
@@ -286,3 +286,4 @@ class _Driver:
                 why = sentence(standings, unit=self._deployment.job.unit)
                 self._watchdog.say(why if reads else self._session.caller_outputs.waiting)
                 self._session.story.write()
+        return outputs

@@ -1,7 +1,8 @@
 """The schedule of checkpoints and their commits, common to the drivers of the local runtime and the Ray runtime.
 
 Law: at most one epoch is requested at a time, so a slow disk makes checkpoints rarer and never lets them pile up. A checkpoint
-with nothing new since the previous one is not committed, so a run that waits for events writes nothing.
+with nothing new since the previous one is not committed, so a run that waits for events writes nothing. The first outputs after such a
+wait are committed at once.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class Checkpointing:
         self._every = None if job.checkpoint is None else job.checkpoint.every / 1e9
         self._next = None if self._every is None else clock() + self._every
         self._is_underway = False  # whether the root has been asked for a snapshot
+        self._is_overdue = False  # whether the last one had nothing new
+        self._outputs = 0  # when it was asked for
         self._events, self._had_outbox = deployment.point.events, bool(deployment.point.outbox)
         self.commits = commits
         self.last: Checkpoint | None = None
@@ -85,8 +88,11 @@ class Checkpointing:
         """Whether there is a request to stop or to move."""
         return self._stop.is_asked
 
-    def poll(self, ask: Ask) -> ControlRequest | None:
-        """Ask for a checkpoint if one is due or requested. Return the request for which the generation is to end now."""
+    def poll(self, ask: Ask, outputs: int = 0) -> ControlRequest | None:
+        """Ask for a checkpoint if one is due or requested. Return the request for which the generation is to end now.
+
+        `outputs`: how many the hosts have written so far.
+        """
         now = self._clock()
         request = self._control.pending()
         if request is not None:
@@ -95,9 +101,11 @@ class Checkpointing:
             self._stop.ask(request, now=now)
             self._store = self._stores.for_request()
         due = self._stop.due(now=now)
-        is_wanted = self._stop.is_asked or (self._next is not None and now >= self._next)
-        if due is None and is_wanted and not self._is_underway:
-            self._is_underway = True
+        is_due = self._next is not None and (
+            now >= self._next or (self._is_overdue and outputs != self._outputs)
+        )
+        if due is None and (is_due or self._stop.is_asked) and not self._is_underway:
+            self._is_underway, self._outputs = True, outputs
             self._stop.snapshot_requested()
             self._says("asks the root for a snapshot")
             ask(self._stop.is_asked)
@@ -115,7 +123,8 @@ class Checkpointing:
                 self._coordinator.host_reports(report)
         while reports and (checkpoint := self._coordinator.complete()) is not None:
             started = self._clock()
-            if self._is_worth_it(checkpoint):
+            self._is_overdue = not self._is_worth_it(checkpoint)
+            if not self._is_overdue:
                 self._commit(checkpoint)
             else:
                 self._says(f"does not commit epoch {checkpoint.epoch}: it has nothing new, or no state")

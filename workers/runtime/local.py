@@ -76,7 +76,9 @@ class _Drive:
         request = None
         try:
             while not checkpoints.is_over and request is None:
-                request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
+                request = checkpoints.poll(
+                    lambda always: engine.request_snapshot(always=always), engine.counts[1]
+                )
                 self._step(reads=session.may_read(is_stopping=checkpoints.is_stopping))
             seconds = process.now() - started
             session.replanning.end(lambda: [engine.take_counts()])

@@ -13,6 +13,7 @@ from dgs.workers.recovery.coordinator import ControlRequest, HostReport, RootRep
 from dgs.workers.runtime.checkpointing import Checkpointing, Commits
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.store_opening import RunStores
+from dgs.workers.sources.rows import SECOND
 
 FILE = StagedFile(path="/out/1.partial", final="/out/1", size=1, digest="", rows=1)
 
@@ -49,8 +50,9 @@ class GivenControl(Control):
 class Generation:
     """Checkpoints of a generation of one host, with its epochs reported one by one."""
 
-    def __init__(self, point: ResumePoint = ResumePoint(generation=1)) -> None:  # noqa: B008 - immutable
-        job: Any = SimpleNamespace(checkpoint=None, checkpoint_dir=None, is_kept=False, splits=None)
+    def __init__(self, point: ResumePoint = ResumePoint(generation=1), every: int | None = None) -> None:  # noqa: B008 - immutable
+        config = None if every is None else SimpleNamespace(every=every * SECOND)
+        job: Any = SimpleNamespace(checkpoint=config, checkpoint_dir=None, is_kept=False, splits=None)
         deployment: Any = SimpleNamespace(job=job, home={"w": 0}, lanes=SimpleNamespace(all=()), point=point)
         caller_outputs: Any = SimpleNamespace(commit=lambda epoch: None)
         self.store, self.control, self.stop = CountingStore(), GivenControl(), StopRequest(timeout=10.0)
@@ -67,10 +69,12 @@ class Generation:
         )
         self._epoch = point.epoch
 
-    def poll(self, request: ControlRequest | None = None, *, now: float = 0.0) -> ControlRequest | None:
+    def poll(
+        self, request: ControlRequest | None = None, *, now: float = 0.0, outputs: int = 0
+    ) -> ControlRequest | None:
         """Look for the test's request; requested snapshots are noted in `asked`."""
         self.now, self.control.given = now, request
-        return self.checkpointing.poll(self.asked.append)
+        return self.checkpointing.poll(self.asked.append, outputs)
 
     def epoch(self, *, state: bytes | None = b"state", is_final: bool = False, **said: Any) -> list[int]:
         """Report an epoch; return the committed epochs."""
@@ -108,6 +112,23 @@ def test_accepted_outputs_are_news():
 
 def test_end_is_committed_without_news():
     assert Generation().epoch(is_final=True) == [1]
+
+
+def test_first_outputs_after_a_wait_are_asked_for_at_once_and_later_ones_when_due():
+    generation = Generation(every=10)
+    times = [(9.0, 4), (10.0, 4)]
+    assert [len(_asked(generation, now, outputs)) for now, outputs in times] == [0, 1]
+    generation.epoch(files=(FILE,))
+    assert [len(_asked(generation, now, 5)) for now in (19.0, 20.0)] == [1, 2]
+    generation.epoch()  # nothing new
+    assert [len(_asked(generation, 21.0, outputs)) for outputs in (5, 6, 7)] == [2, 3, 3]
+    generation.epoch(files=(FILE,))
+    assert [len(_asked(generation, now, 8)) for now in (30.0, 31.0)] == [3, 4]
+
+
+def _asked(generation: Generation, now: float, outputs: int) -> list[bool]:
+    generation.poll(now=now, outputs=outputs)
+    return generation.asked
 
 
 STOP = ControlRequest("stop")
