@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import CheckpointBusyError, CorruptFileError, NoSuchRunError, OutputUnwritableError
+from dgs.errors import CheckpointBusyError, CorruptFileError, DgsError, NoSuchRunError, OutputUnwritableError
 from dgs.errors.nearest import did_you_mean
 from dgs.job.run_directory import ABOUT, CLAIM, LOCK, RunDirectory, runs_beside
 
@@ -32,7 +32,7 @@ REFUSED = "refused"
 
 
 KILLED = "killed"
-"""The status of a run that has no process although its `run.json` says that it is running."""
+"""The status of a run that has no process although its `run.json` says that it is running. The first who finds that notes it there."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,20 @@ class KnownRun:
         """
         if self.is_alive:
             return "running"
+        self._note_killed()
         noted = str(self.directory.about().get("status", "unknown"))
         return KILLED if noted == "running" else noted
+
+    def _note_killed(self) -> None:
+        """Note in its `run.json` that its process was killed, if that still says that it is running. It stays as it is where it cannot be written."""
+        if self.directory.about().get("status") != "running":
+            return
+        with (
+            suppress(DgsError),
+            held(self.directory.path),
+        ):  # a process that goes on with the run notes its own status
+            if self.directory.is_whole and self.directory.about().get("status") == "running":
+                self.directory.note(status=KILLED, process=None)
 
     @property
     def ending(self) -> str:
@@ -100,6 +112,7 @@ class KnownRun:
         by = self.holder
         if by is not None:
             raise CheckpointBusyError(path=self.directory.path, holder=by)
+        self._note_killed()
 
     def committed(self) -> Committed | None:
         """Return the record of its checkpoints, None if none is valid."""

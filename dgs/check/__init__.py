@@ -141,8 +141,11 @@ def replay(
 
 
 def plan_of(target: Target) -> str | None:
-    """Return the path of a target that is a plan file, None for other targets."""
-    return path_of(target, ".yaml", ".yml")
+    """Return the path of a target that is a plan file or a run directory, None for other targets."""
+    from dgs.job.run_directory import plan_at
+
+    place = plan_at(Path(target)) if isinstance(target, (str, os.PathLike)) else target
+    return path_of(place, ".yaml", ".yml")
 
 
 def path_of(target: Target, *endings: str) -> str | None:

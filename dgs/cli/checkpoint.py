@@ -36,8 +36,8 @@ class Action(StrEnum):
 What = Annotated[Action, typer.Argument(
     help="ls: list them. show: tell all of one. verify: read every file, exit 6 if one is damaged. prune: remove all but the newest.",
     show_default=False)]
-Directory = Annotated[Path, typer.Argument(metavar="DIR",
-    help="The directory of a run, or of its checkpoints.", show_default=False)]
+Directory = Annotated[Path, typer.Argument(metavar="DIR | PLAN",
+    help="The directory of a run, or of its checkpoints; or the plan.yaml whose newest run is meant.", show_default=False)]
 Epoch = Annotated[int | None, typer.Option("--epoch", metavar="N",
     help="For show: which one (default: the newest).")]
 Keep = Annotated[int, typer.Option("--keep", min=1, metavar="N", help="For prune: how many to keep.")]
@@ -62,14 +62,14 @@ def checkpoint(
 
 def _opened(directory: Path) -> CheckpointDirectory:
     """Return the checkpoints of a run, or of a directory. Raises NoSuchRunError if there are none."""
-    from dgs.api.known_runs import holds_checkpoints
+    from dgs.api.known_runs import holds_checkpoints, run_at
     from dgs.errors import NoSuchRunError
     from dgs.job.run_directory import ABOUT, RunDirectory
     from dgs.workers.checkpoints.directory import CheckpointDirectory
 
-    run = RunDirectory(directory)
+    run = run_at(directory).directory if directory.is_file() else RunDirectory(directory)
     # also if run.json is lost
-    is_of_a_run = (directory / ABOUT).is_file() or holds_checkpoints(run.checkpoints)
+    is_of_a_run = (run.path / ABOUT).is_file() or holds_checkpoints(run.checkpoints)
     place = run.checkpoints if is_of_a_run else directory
     if not holds_checkpoints(place):
         problem = f"there are no checkpoints in {place}"

@@ -16,6 +16,7 @@ from dgs.cli.query import QueryFlags
 from dgs.cli.reporting import Ending, print_json, verb
 
 if TYPE_CHECKING:
+    from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Prepared, Request
     from dgs.observe import WorkerFigures
     from dgs.query.standing.explanation import Explanation
@@ -30,8 +31,8 @@ Types = Annotated[bool, typer.Option("--types",
     help="For a flow: print the type of each edge, and where each step runs.")]
 OfQuery = Annotated[bool, typer.Option("--query",
     help="For a query: its algebra, its rules, what is kept and why, and what that costs. PLAN may be a file .sql, .pig or .mrql, or a text.")]
-PlanOrNone = Annotated[Path | None, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.",
-    show_default=False)]
+PlanOrNone = Annotated[Path | None, typer.Argument(metavar="PLAN | RUN_DIR",
+    help="The plan.yaml of the job, or the directory of a run: its own plan.", show_default=False)]
 StoryOf = Annotated[Path | None, typer.Option("--story", metavar="RUN",
     help="Print what happened before this run failed: its directory, or the plan.yaml whose newest run is meant.")]
 OfWorker = Annotated[str | None, typer.Option("--worker", metavar="NAME",
@@ -69,7 +70,9 @@ def explain(
         _print_story(story, worker, last or LAST, as_json=ending.as_json)
         return
     from dgs.api.preparing import from_file
+    from dgs.job.run_directory import plan_at
 
+    plan_path = plan_at(of := plan_path)
     if query and plan_path.suffix not in (".yaml", ".yml"):
         _print_query(of_query.asked(str(plan_path)).explained(), as_json=ending.as_json)
         return
@@ -77,12 +80,12 @@ def explain(
     if query:
         _print_query(_of_plan(request), as_json=ending.as_json)
     elif types:
-        _print_types(request, plan_path, as_json=ending.as_json)
+        _print_types(request, of, as_json=ending.as_json)
     else:
-        _print_plan(request, plan_path, Format.JSON if ending.as_json else shape, dependence=dependence)
+        _print_plan(request, of, Format.JSON if ending.as_json else shape, dependence=dependence)
 
 
-def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence: bool) -> None:
+def _print_plan(request: Request, of: Path, shape: Format, *, dependence: bool) -> None:
     from dgs.api.preparing import prepare
 
     prepared = prepare(request)
@@ -90,7 +93,7 @@ def _print_plan(request: Request, plan_path: Path, shape: Format, *, dependence:
     print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
     if shape is Format.TEXT and not dependence:
         _say_what_is_compiled(prepared)
-        _say_what_was_compiled(plan_path)
+        _say_what_was_compiled(of)
 
 
 def _say_what_is_compiled(prepared: Prepared) -> None:
@@ -108,12 +111,11 @@ def _say_what_is_compiled(prepared: Prepared) -> None:
         print(f"  {way}")
 
 
-def _say_what_was_compiled(plan_path: Path) -> None:
-    """Print what machine code has folded in the newest run of a plan file, if that run compiled its `update`."""
-    from dgs.api.known_runs import newest_of
+def _say_what_was_compiled(of: Path) -> None:
+    """Print what machine code has folded in a run, or the newest one of a plan file, if that run compiled its `update`."""
     from dgs.observe.figures_of_runs import NoFiguresError, newest
 
-    run = newest_of(plan_path)
+    run = _run_of(of)
     if run is None:
         return
     try:
@@ -122,9 +124,7 @@ def _say_what_was_compiled(plan_path: Path) -> None:
         return
     lines = [_compiled_line(name, one) for name, one in workers.items() if one.is_compiled is not None]
     if lines:
-        print(
-            "\n".join([f"\nHow update folded events in the newest run, {run.directory.path.name}:", *lines])
-        )
+        print("\n".join([f"\nHow update folded events in run {run.directory.path.name}:", *lines]))
 
 
 def _compiled_line(name: str, worker: WorkerFigures) -> str:
@@ -134,8 +134,14 @@ def _compiled_line(name: str, worker: WorkerFigures) -> str:
     return f"  {name}: {worker.compiled_events:,} events by machine code, {one_by_one}; {loops}{why}"
 
 
-def _print_types(request: Request, plan_path: Path, *, as_json: bool) -> None:
-    from dgs.api.known_runs import newest_of
+def _run_of(of: Path) -> KnownRun | None:
+    """Return the run of a run directory, or the newest one of a plan file, if any."""
+    from dgs.api.known_runs import newest_of, run_at
+
+    return run_at(of) if of.is_dir() else newest_of(of)
+
+
+def _print_types(request: Request, of: Path, *, as_json: bool) -> None:
     from dgs.errors import UsageError
     from dgs.job.loading import load_flow
 
@@ -143,11 +149,11 @@ def _print_types(request: Request, plan_path: Path, *, as_json: bool) -> None:
     if config.flow is None:
         raise UsageError(message="--types is for a plan file with `flow:`")
     lines = load_flow(config.program, request.base_dir).explained(classes=config.flow.classes).splitlines()
-    run = newest_of(plan_path)
+    run = _run_of(of)
     tail = None if run is None else run.directory.results().get("tail")
     if tail is not None:
-        of = len(tail.get("all", ()))
-        what = f"the busiest of {of} workers that close blocks" if of > 1 else "which closes blocks"
+        closing = len(tail.get("all", ()))
+        what = f"the busiest of {closing} workers that close blocks" if closing > 1 else "which closes blocks"
         busy = f"was busy for {tail['seconds']:.2g} s, {tail['share']:.0%} of the time"
         lines.append(f"the last run: {tail['worker']}, {what}, {busy}")
     if as_json:

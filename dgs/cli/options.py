@@ -19,15 +19,21 @@ class LogFormatName(StrEnum):
     JSON = "json"
 
 
+def _plan_at(path: Path | None) -> Path | None:
+    from dgs.job.run_directory import plan_at
+
+    return None if path is None else plan_at(path)
+
+
 # fmt: off
-PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.",
-    show_default=False)]
+PlanPath = Annotated[Path, typer.Argument(metavar="PLAN | RUN_DIR", callback=_plan_at,
+    help="The plan.yaml of the job, or the directory of a run: its own plan.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Debug = Annotated[bool, typer.Option("--debug", envvar="DGS_DEBUG", help="Print tracebacks of bugs in dgs.")]
 OptimizerName = Annotated[str | None, typer.Option("--optimizer", metavar="NAME",
     help="Make a plan with auto, cost, greedy, exhaustive, random or sequential.")]
-PlanFrom = Annotated[Path | None, typer.Option("--plan", metavar="FILE",
-    help="Use the plan in this file instead of making one.")]
+PlanFrom = Annotated[Path | None, typer.Option("--plan", metavar="FILE | RUN_DIR", callback=_plan_at,
+    help="Use the plan in this file, or of this run, instead of making one.")]
 Rates = Annotated[str | None, typer.Option("--rates", metavar="RUN_DIR|FILE|TAG=RATE,...",
     help="Rates in place of sampled ones: those of an earlier run, which also says what events cost; or of kinds or tags, such as 'view=5k/s,view(7)=2k/s', or a YAML file of them.")]
 SetValues = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",

@@ -131,6 +131,8 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None)
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise PlanFileError(where=name, problem="no such file") from None
+    except IsADirectoryError:
+        raise PlanFileError(where=name, problem=_of_directory(Path(path))) from None
     except OSError as error:
         raise PlanFileError(where=name, problem=f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -139,6 +141,14 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None)
     if len(content) > MAX_BYTES:
         raise PlanFileError(where=name, problem=f"is larger than {MAX_BYTES // 2**20} MiB")
     return parse(text, name, os.environ if environ is None else environ)
+
+
+def _of_directory(path: Path) -> str:
+    """Return what to say of a directory in the place of a plan file."""
+    plan = path / "plan.yaml"
+    if (path / "run.json").is_file():
+        return f"is the directory of a run: `dgs resume {path}` goes on with it; a new run takes {plan}"
+    return f"is a directory; its plan file is {plan}" if plan.is_file() else "is a directory, not a plan file"
 
 
 def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:

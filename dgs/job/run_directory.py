@@ -292,6 +292,11 @@ def runs_beside(base_dir: Path) -> Path:
     return base_dir.parent if inside_another else base_dir / ".dgs" / "runs"
 
 
+def plan_at(path: Path) -> Path:
+    """Return the resolved plan.yaml of a run directory; any other path as it is."""
+    return path / PLAN if (path / ABOUT).is_file() else path
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if there is none."""
     try:

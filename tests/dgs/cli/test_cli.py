@@ -80,6 +80,36 @@ def test_plan_and_explain_print_other_formats(project, dgs, shape, start):
         assert dgs(f"explain plan.yaml --format {shape}").out == done.out
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["explain", "explain --dependence", "plan", "predict --hosts 1", "simulate --seeds 1 --faults none", "check --max-examples 1",
+     "bench --repeat 1 --hosts 1", "compile"],
+)  # fmt: skip
+def test_verbs_that_take_a_plan_file_take_a_run_directory_for_its_own_plan(project, dgs, line):
+    assert dgs("run plan.yaml --run-dir run").code == 0
+    taken, meant = dgs(f"{line} run"), dgs(f"{line} run/plan.yaml")
+    assert taken.code == meant.code != 3, taken.err
+    assert ("directory" in taken.err) is False
+    if line.startswith(("explain", "plan")):
+        assert taken.out == meant.out != ""
+
+
+def test_a_plan_of_a_run_is_taken_in_place_of_a_new_one(project, dgs):
+    assert dgs("run plan.yaml --run-dir run --optimizer sequential").code == 0
+    assert (
+        dgs("plan plan.yaml --plan run").out
+        == dgs("plan run").out
+        == dgs("plan plan.yaml --optimizer sequential").out
+    )
+
+
+def test_a_directory_in_the_place_of_a_plan_file_says_what_to_name(project, dgs):
+    assert dgs("run plan.yaml --run-dir run").code == 0
+    assert "`dgs resume run` goes on with it; a new run takes run/plan.yaml" in dgs("run run").err
+    assert "its plan file is plan.yaml" in dgs("run .").err
+    assert "is a directory, not a plan file" in dgs("explain run/outputs").err
+
+
 def test_plan_json_holds_the_plan_and_its_figures(project, dgs):
     data = json.loads(dgs("plan plan.yaml --json --max-leaves 2").out)
     assert (data["workers"], data["leaves"], data["depth"], data["optimizer"]) == (3, 2, 2, "greedy")

@@ -47,6 +47,12 @@ def test_ls_lists_the_checkpoints_of_a_run_or_of_a_directory(saved, dgs):
     assert told["checkpoints"][-1]["events"] == 209
 
 
+def test_a_plan_file_stands_for_its_newest_run(project, dgs):
+    write_project(project, count=100, plan=PLAN + CHECKPOINT)
+    assert (dgs("checkpoint ls plan.yaml").code, dgs("run plan.yaml").code) == (2, 0)
+    assert dgs("checkpoint ls plan.yaml").out == dgs("checkpoint ls saved").out != ""
+
+
 def test_checkpoints_are_found_in_a_run_whose_record_is_lost(project, dgs):
     write_project(project, count=100, plan=PLAN + "checkpoint: {every: 50ms}\n")
     assert dgs("run plan.yaml --run-dir there").code == 0

@@ -1,4 +1,4 @@
-"""A run whose process was killed: its record says that it is running, but every command says that it was killed."""
+"""A run whose process was killed: its record says that it is running until the first command finds that it was killed."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import os
 import pytest
 
 import dgs as library
-from dgs.api.known_runs import run_at
+from dgs.api.known_runs import held, run_at
 from dgs.errors import NoSuchRunError
 from dgs.job.run_directory import RunDirectory
 from tests.workers.damaging import found_in, killed_in_an_epoch, right, write_project
@@ -30,6 +30,31 @@ def killed(tmp_path, monkeypatch):
 def test_a_known_run_was_killed(killed):
     run = run_at(killed / "run")
     assert (run.status, run.is_alive, run.is_listening) == ("killed", False, False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["runs ls", "runs show run", "stop run", "top run --once", "explain --story run", "report run -o page.html",
+     "replan run --optimizer sequential", "run plan.yaml --run-dir run", "resume run --set streams=3"],
+)  # fmt: skip
+def test_the_first_command_that_finds_it_notes_that_it_was_killed(killed, dgs, line):
+    (killed / ".dgs" / "runs").mkdir(parents=True)
+    (killed / ".dgs" / "runs" / "one").symlink_to(killed / "run")
+    dgs(line)
+    noted = json.loads((killed / "run" / "run.json").read_text())
+    assert (noted["status"], noted["process"]) == ("killed", None)
+    assert RunDirectory(killed / "run").is_whole
+
+
+def test_a_record_that_is_damaged_or_whose_run_goes_on_stays_as_it_is(killed):
+    path = killed / "run" / "run.json"
+    with held(path.parent):
+        assert run_at(killed / "run").status == "running"
+    assert json.loads(path.read_text())["status"] == "running"
+    damaged = path.read_text().replace('"max_events": null', '"max_events": 3')
+    path.write_text(damaged)
+    assert run_at(killed / "run").status == "killed"
+    assert path.read_text() == damaged
 
 
 def test_commands_say_that_it_was_killed_and_how_to_go_on(killed, dgs):
