@@ -44,7 +44,7 @@ ENGINES = {"ray_cluster", "spark"}
 """The fixtures that start something large."""
 ENGINE_FILES = re.compile(
     r"tests/(spark_bridge/|test_packaging\b|experiments/test_(spark_runs|flow_hosts)|dgs/cli/test_cli_run\b|dgs/test_connected_runs\b"
-    r"|workers/(test_(recorded_runs|runtimes|skipped_runs|what_programs_see)|transport/test_sockets|ray_runtime/test_(supervision|cluster|ray_lines)|runtime/test_stall)\b)"
+    r"|workers/(test_(recorded_runs|runtimes|skipped_runs|what_programs_see)|transport/test_sockets|ray_runtime/test_(supervision|cluster|ray_lines)|runtime/test_(stall|uncarried_values))\b)"
 )
 """The files whose tests need an engine. They run in one process."""
 

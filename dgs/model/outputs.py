@@ -10,14 +10,14 @@ A program whose events depend on a choice, such as how often windows are looked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dgs import codec
-from dgs.errors import ProgramError
+from dgs.errors import CodecError, ProgramError
 from dgs.model import columns
 from dgs.model.columns import Column, RowNumbers
 from dgs.model.events import Codes, EventBatch, Int64s
@@ -111,6 +111,23 @@ class OutputBatch:
         if self.codes is None:
             return [self.tags[0]] * len(self)
         return [self.tags[code] for code in self.codes.tolist()]
+
+
+def with_event(error: CodecError, batch: OutputBatch, encode: Callable[[Any], object]) -> CodecError:
+    """Return the error of outputs that `encode` refuses, with the event that emitted the first such output.
+
+    >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5, 6], seq=[0, 1], index=[0, 0], values=["hello", object()])
+    >>> print(with_event(CodecError(problem="the codec does not carry it"), batch, codec.encode))
+    the codec does not carry it; `update` emitted it at event a of stream 's', ts 6
+    """
+    for tag, ts, value in zip(batch.tag_list(), batch.ts.tolist(), batch.to_list(), strict=True):
+        try:
+            encode(value)
+        except (CodecError, RecursionError):
+            return CodecError(
+                problem=f"{error}; `update` emitted it at event {tag!r} of stream {batch.stream!r}, ts {ts}"
+            )
+    return error
 
 
 class Stamped(NamedTuple):

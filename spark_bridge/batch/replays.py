@@ -43,6 +43,7 @@ from dgs.spark_bridge.batch.tasks import (
 from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, folder_of, joined
 from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.forking import Forking
+from dgs.workers.recovery.checkpoint import encoded_state
 from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 
@@ -88,7 +89,7 @@ def _rows(work: Work, replay: Replay, answers: Iterator[Answer]) -> Iterator[Row
         state, write = codec.decode(replay.state), partial(written, outputs=outputs, collects=work.collects)
         state = yield from _replayed(job, replay.node, state, batches, answers, write=write)
         staged = outputs.stage()
-    yield Row(STATE, codec.encode(state, keeps_order=True))
+    yield Row(STATE, encoded_state(state))
     figures = {replay.node.id: {"host": replay.number, "events": root.count, "synchronisations": root.count}}
     report = Report(
         staged.files,

@@ -10,7 +10,6 @@ from functools import cached_property
 from math import ceil, inf
 from pathlib import Path
 
-from dgs import codec
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import State
@@ -19,7 +18,7 @@ from dgs.spark_bridge.batch.plan_units import Division, Unit, cut
 from dgs.spark_bridge.batch.root_events import RootEvents
 from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.tasks import Replay, Task
-from dgs.workers.recovery.checkpoint import ResumePoint
+from dgs.workers.recovery.checkpoint import ResumePoint, encoded_state
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.job import Job
 from dgs.workers.sources.row_groups import parts, row_groups
@@ -179,7 +178,7 @@ class Schedule:
         return Replay(0, unit.number, node, root, self._first_state(unit), drops, sources)
 
     def _first_state(self, unit: Unit) -> bytes:
-        return codec.encode(self._states[unit.node.id], keeps_order=True)
+        return encoded_state(self._states[unit.node.id])
 
     def _kept_by(self, tasks: Sequence[Task]) -> tuple[Task, ...]:
         """Return the tasks, with each stream kept by the first task that reads it, and by all that read other parts of it.

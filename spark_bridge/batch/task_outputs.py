@@ -22,7 +22,7 @@ from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import HostSink, is_central, open_sink
-from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.contract import Staged, put
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 
@@ -62,16 +62,16 @@ class TaskOutputs:
 
     def write(self, batch: OutputBatch) -> OutputBatch:
         """Write outputs; return those that are not committed yet."""
-        put, of = (batch, None) if self._stamps is None else self._stamps.put(batch)
-        new = put
+        all_of_them, of = (batch, None) if self._stamps is None else self._stamps.put(batch)
+        new = all_of_them
         if self._point.epoch:
             splits = self._job.splits[declared(batch.stream)[0]]
-            new = self._point.committed.outputs_above(batch, splits, put=(put, of))
+            new = self._point.committed.outputs_above(batch, splits, put=(all_of_them, of))
         if self.first is None:
             self.first = process.now()
         self.count += len(new)
         for sink, is_transactional in self._sinks:
-            sink.write(new if is_transactional else put, self.epoch)
+            put(sink, new if is_transactional else all_of_them, self.epoch)
         return new
 
     def leave_out(self, skipped: Skipped) -> bool:

@@ -16,14 +16,14 @@ import ray
 
 from dgs import codec
 from dgs.errors import CodecError, DgsError, InternalError
-from dgs.model.outputs import OutputBatch
+from dgs.model.outputs import OutputBatch, with_event
 from dgs.model.user_code import shown
 from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import HostFigures
 from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
 from dgs.workers.protocol.story_words import StoryEntry
-from dgs.workers.recovery.checkpoint import ResumePoint
+from dgs.workers.recovery.checkpoint import ResumePoint, encoded_state
 from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
@@ -69,9 +69,9 @@ def _encoded(made: OutputBatch | DeadLetter) -> bytes:
     """Return outputs or dead letters as bytes for the driver. Some payloads of dead letters cannot be encoded."""
     try:
         return codec.encode(made, keeps_order=True)
-    except CodecError:
+    except CodecError as error:
         if isinstance(made, OutputBatch):
-            raise
+            raise with_event(error, made, codec.encode) from error
         return codec.encode(replace(made, payload=shown(made.payload)), keeps_order=True)
 
 
@@ -208,7 +208,7 @@ class HostActor:
             if reports := engine.take_reports():
                 with self._lock:
                     self._reports += reports
-        return None if engine.final is None else codec.encode(engine.final.state, keeps_order=True)
+        return None if engine.final is None else encoded_state(engine.final.state)
 
     def _hand_over(self, engine: Engine) -> None:
         """Leave outputs for the driver, in parts. Wait while it has not taken many: its sinks are slow, and this host must not make more."""

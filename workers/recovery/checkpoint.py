@@ -25,8 +25,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dgs import codec
+from dgs.errors import CodecError
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import Positions
+
+
+def encoded_state(state: Any) -> bytes:
+    """Return the state of a program as codec bytes. Raises CodecError."""
+    try:
+        return codec.encode(state, keeps_order=True)
+    except CodecError as error:
+        raise CodecError(problem=f"the state that `update` returned cannot be saved: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

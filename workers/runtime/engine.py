@@ -23,6 +23,7 @@ from dgs.workers.observing.figures import SINK, HostFigures
 from dgs.workers.protocol.host import Reported
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
+from dgs.workers.recovery.checkpoint import encoded_state
 from dgs.workers.recovery.coordinator import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
@@ -188,7 +189,7 @@ class Engine:
         if snapshot.is_final:
             self.final, self.ended = snapshot, process.now()
         saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
-        state = codec.encode(snapshot.state, keeps_order=True) if saves else None
+        state = encoded_state(snapshot.state) if saves else None
         self.reports.append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
 
     def _is_worth_saving(self, state: Any) -> bool:

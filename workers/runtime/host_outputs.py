@@ -29,7 +29,7 @@ from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import is_central, open_sink
-from dgs.workers.sinks.contract import HostSink, Staged
+from dgs.workers.sinks.contract import HostSink, Staged, put
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.formats.json_text import as_json
@@ -358,7 +358,7 @@ class MeasuredSink:
     def write(self, batch: OutputBatch, epoch: int) -> None:
         """Take outputs. Raises OutputUnwritableError."""
         began = time.perf_counter()
-        self._sink.write(batch, epoch)
+        put(self._sink, batch, epoch)
         self._seconds += time.perf_counter() - began
         self._outputs += len(batch)
 

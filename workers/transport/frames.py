@@ -13,7 +13,7 @@ as strictly: an unknown kind of message, a missing part or a part of a wrong typ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from dgs import codec
 from dgs.codec.trees import in_order
@@ -36,6 +36,8 @@ from dgs.workers.protocol.messages import (
 
 EVENTS, FRONTIERS, REQUEST, ANSWER, FORKED_STATE, PREPARE, PREPARED = range(7)
 
+Packed = TypeVar("Packed")
+
 MESSAGES = 3
 """The place of the messages in the list that is a frame."""
 
@@ -44,7 +46,7 @@ _INTS = {int}
 
 def encoded(frame: Frame) -> bytes:
     """Return the bytes of a frame. Raises CodecError, which names the type that the codec does not carry."""
-    return codec.encode_as(_to_frame, frame)
+    return _named(frame, lambda: codec.encode_as(_to_frame, frame))
 
 
 def encoded_with_sizes(frame: Frame) -> tuple[bytes, list[int]]:
@@ -55,9 +57,24 @@ def encoded_with_sizes(frame: Frame) -> tuple[bytes, list[int]]:
     if len(frame.messages) <= 1:  # nearly always
         data = encoded(frame)
         return data, [len(data)]
-    data, sizes = codec.encode_with_sizes(_to_frame, frame, at=MESSAGES)
+    data, sizes = _named(frame, lambda: codec.encode_with_sizes(_to_frame, frame, at=MESSAGES))
     sizes[0] += len(data) - sum(sizes)
     return data, sizes
+
+
+def _named(frame: Frame, packing: Callable[[], Packed]) -> Packed:
+    """Return the result of `packing`. Raises CodecError, which names the message that the codec does not carry and its worker."""
+    try:
+        return packing()
+    except CodecError as error:
+        for target, message in frame.messages:
+            try:
+                codec.encode_as(lambda one: _TO[type(one)]("", one), message)
+            except CodecError:
+                what = "a payload" if isinstance(message, Events) else "a state"
+                problem = f"{what} cannot be sent to worker {target}, which is on another host: {error}"
+                raise CodecError(problem=problem) from error
+        raise
 
 
 def decoded(data: bytes | memoryview, sender: int) -> Frame:

@@ -63,7 +63,8 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     raise CodecError(
-        problem=f"an output of type {type(value).__name__} cannot be written as JSON: {value!r:.80}"
+        problem=f"an output of type {type(value).__name__} cannot be written as JSON: {value!r:.80}; "
+        "emit numbers, texts, times, bytes, and lists, dictionaries or dataclasses of these"
     )
 
 
