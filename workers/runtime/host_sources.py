@@ -129,7 +129,7 @@ class HostSources:
     def _figures(self, name: str, source: EventSource, frontier: OrderKey, letters: int) -> StreamFigures:
         counted, newest = source.counted, self._newest.get(name)
         # after it come only the last ticks and the end
-        is_told = frontier > BEGIN and frontier.ts < LAST
+        is_told = MIN_TS < frontier.ts < LAST
         return StreamFigures(
             rows=counted.rows,
             events=self._events[name],

@@ -16,7 +16,7 @@ from dgs.errors import DgsError, StalledError
 from dgs.job.schema import RuntimeConfig, SinkConfig, StreamConfig
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
-from dgs.model.order import END, after_event
+from dgs.model.order import END, MIN_TS, OrderKey, after_event
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.host import Host
@@ -84,6 +84,17 @@ def job(tmp_path: Path) -> Job:
 def opened(monkeypatch: pytest.MonkeyPatch, *sources: Scripted) -> None:
     found: dict[str, EventSource] = {source.stream: source for source in sources}
     monkeypatch.setattr(host_sources, "open_source", lambda config, _, **__: found[config.id])
+
+
+def test_stream_without_a_row_has_reached_no_time(monkeypatch, job):
+    nothing = Reading((), OrderKey(MIN_TS, 1, 0))
+    opened(monkeypatch, Scripted("b", barrier(10), ENDED), Scripted("v", nothing, 0.25))
+    engine = Engine(Deployment(job, hosts=1), 0)
+    while engine.step():
+        pass
+    streams = engine.figures().streams
+    engine.close(complete=False)
+    assert (streams["b"].frontier, streams["v"].frontier) == (10, None)
 
 
 def test_engine_reads_other_sources_while_a_live_source_has_nothing(monkeypatch, job):
