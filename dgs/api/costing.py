@@ -28,7 +28,7 @@ from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.workers.runtime import process
 
 if TYPE_CHECKING:
-    from dgs.job.schema import ProgramConfig, StreamConfig
+    from dgs.job.schema import ProgramConfig, RuntimeConfig, StreamConfig
     from dgs.model.program import Program
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
@@ -63,6 +63,12 @@ class KnownCosts:
         if self.problem is None:
             return None
         return f"its plan is chosen by typical costs, since they could not be measured: {self.problem}"
+
+    def section(self, given: RuntimeConfig) -> RuntimeConfig:
+        """Return the `runtime:` section of the run: hosts do not load the compiler if the trial has found that it does not pay."""
+        if given.compile == "auto" and self.costs.is_interpreted:
+            return given.model_copy(update={"compile": "off"})
+        return given
 
 
 def known_costs(

@@ -181,7 +181,7 @@ class Launch:
             base_dir=request.base_dir,
             owner=self._owner,
             output_dir=_nowhere() if directory is None else directory.path.absolute(),
-            runtime=config.runtime,
+            runtime=config.runtime if prepared.costs is None else prepared.costs.section(config.runtime),
             sinks=self.sinks,
             program_ref=config.program if request.is_from_file else None,
             unit=config.time.unit,

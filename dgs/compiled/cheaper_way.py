@@ -1,7 +1,8 @@
 """The cheaper way to fold releases of some size, compiled or not: both are measured on releases of the run itself.
 
 A compiled fold costs nearly the same for one event as for a thousand: columns and states are prepared for the loop and converted back. That
-does not pay if releases are small or a state is a large object. With this choice `compile: auto` is as fast as the faster of the two.
+does not pay if releases are small, a state is a large object, or outputs are tuples, which become objects. With this choice `compile: auto`
+is as fast as the faster of the two.
 
 >>> seconds = [0]
 >>> def fold(is_compiled):                                               # a compiled fold takes 5 seconds, another one 3
@@ -14,6 +15,7 @@ does not pay if releases are small or a state is a large object. With this choic
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,13 +24,17 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 MOST_EVENTS = 4096
-"""Larger releases are not measured: interpreting them to measure that would cost more than it could save."""
+"""Larger releases are not interpreted to measure that, which would cost more than it could save: what came before the compiled loop tells it."""
 COMPILED_FIRST, INTERPRETED_NEXT = 6, 3
 """The releases of a size that are measured, for each way."""
 SURELY = 0.95
 """Machine code is chosen if it takes at most this part of the interpreter's time: measured times vary by as much."""
 HOLDS_FOR = 1000
 """The releases for which a choice holds. Then both ways are measured again."""
+LARGE_FIRST, LARGE_HOLDS_FOR = 2, 32
+"""The same for large releases, the first of which loads the loop."""
+CLEARLY = 1.1
+"""Large releases are interpreted if machine code takes at least so many times as long."""
 
 
 @dataclass(slots=True)
@@ -50,12 +56,13 @@ class CheaperWay:
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
+        self._large = _Size()
         self._sizes = [_Size() for _ in range(MOST_EVENTS.bit_length() + 1)]
 
     def choice(self, count: int) -> bool | None:
         """Return whether a release of `count` events is folded by machine code. None: the release is to be measured, see `folded`."""
         if count > MOST_EVENTS:
-            return True
+            return None
         size = self._sizes[count.bit_length()]
         if not size.uses:
             return None
@@ -64,6 +71,8 @@ class CheaperWay:
 
     def folded(self, count: int, fold: Callable[[bool], tuple[Result, bool]]) -> Result:
         """Fold a release of `count` events. `fold`: gets whether to use machine code, and returns the result and whether it was used."""
+        if count > MOST_EVENTS:
+            return self._folded_large(count, fold)
         if (choice := self.choice(count)) is not None:
             return fold(choice)[0]
         size = self._sizes[count.bit_length()]
@@ -74,4 +83,18 @@ class CheaperWay:
         if size.is_measured:
             is_cheaper = min(size.compiled) <= SURELY * min(size.interpreted)
             self._sizes[count.bit_length()] = _Size(is_compiled_cheaper=is_cheaper, uses=HOLDS_FOR)
+        return found
+
+    def _folded_large(self, count: int, fold: Callable[[bool], tuple[Result, bool]]) -> Result:
+        """Fold a large release by machine code, or interpret it if that was clearly dearer the last time."""
+        large, began = self._large, self._clock()
+        found, was_compiled = fold(not large.uses)
+        each = (self._clock() - began) / count
+        if not was_compiled:
+            large.interpreted, large.uses = [each], max(0, large.uses - 1)
+            return found
+        large.compiled.append(each)
+        if len(large.compiled) >= LARGE_FIRST:
+            is_dearer = min(large.compiled) > CLEARLY * min(large.interpreted, default=math.inf)
+            self._large = _Size(interpreted=large.interpreted, uses=LARGE_HOLDS_FOR if is_dearer else 0)
         return found

@@ -145,6 +145,15 @@ class Costs:
         found = self.compiled_kinds.get(kind, max(self.compiled_kinds.values(), default=math.inf))
         return found if found < self.event(kind) else None
 
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether a trial has found of every kind that compiling `update` is refused, or does not pay.
+
+        >>> Costs(compiled_kinds={"a": 1.0}).is_interpreted, Costs().is_interpreted
+        (True, False)
+        """
+        return bool(self.compiled_kinds) and all(self.compiled(kind) is None for kind in self.compiled_kinds)
+
 
 def _least(one: Any, other: Any) -> Any:
     if isinstance(one, Mapping):

@@ -78,7 +78,8 @@ class Host:
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
         self._behind: dict[str, None] = {}  # workers that go on at later pumps, one per pump
-        self._is_awaited = False  # whether another host waits for what this pump has sent
+        self._is_awaited = False  # whether another host waits for what the next frames bring
+        self._has_stopped = False  # whether the last pump has left messages since another host waits
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes, ticks=ticks)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
         self._gate = ReadGate(feeds, buffer_bytes)
@@ -138,11 +139,13 @@ class Host:
     def pump(self, *, until_awaited: bool = False) -> Iterator[tuple[str, Reported]]:
         """Let the workers do all they can. Yield every effect that is not a message, with the worker it comes from.
 
-        With `until_awaited` it stops once another host waits for a request or for a part of a state: that should leave before the workers
-        here go on, so that both hosts work at once. Of the workers that have more to do than fits into a pump, one goes on, so that the
-        call takes a bounded time; the others only take their messages.
+        With `until_awaited` it stops while another host waits for events, a request or a part of a state: `frames` should bring these before
+        the workers here go on, so that both hosts work at once. Of the workers that have more to do than fits into a pump, one goes on, so
+        that the call takes a bounded time; the others only take their messages.
         """
-        self._is_awaited = False
+        self._has_stopped = until_awaited and self._is_awaited
+        if self._has_stopped:
+            return
         self._awake_next()
         while (self._queue or self._awake) and not (until_awaited and self._is_awaited):
             while self._queue:
@@ -165,6 +168,7 @@ class Host:
             self.meter.rest()
             if worker.has_more:
                 self._behind[worker.id] = None
+        self._has_stopped = bool(self._queue)
 
     def _awake_next(self) -> None:
         """Wake the next worker that is behind, after those that are awake."""
@@ -175,8 +179,8 @@ class Host:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a worker has more to do at the next pump, even if nothing arrives for it."""
-        return bool(self._behind)
+        """Whether the next pump has something to do even if nothing arrives: a worker with more work, or messages left by a pump that stopped."""
+        return bool(self._behind) or self._has_stopped
 
     def _send(self, target: str, message: Message) -> None:
         host = self._home[target]
@@ -184,12 +188,13 @@ class Host:
             self._queue.append((target, message))
         else:
             self._edges.put(host, target, message)
-            self._is_awaited |= isinstance(message, ForkedState | JoinRequest | Prepare)
+            self._is_awaited |= isinstance(message, Events | ForkedState | JoinRequest | Prepare)
 
     # -- outgoing ------------------------------------------------------------------------------------------------------
 
     def frames(self) -> Iterator[tuple[int, Frame]]:
         """Yield the frames to send to other hosts, with messages or only with news that they need of our frontier and load."""
+        self._is_awaited = False
         for host, frame in self._edges.frames(Peer(self.lowest_frontier, self.load)):
             self.story.sends(host, frame)
             yield host, frame

@@ -22,6 +22,7 @@ from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import HostFigures
 from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
+from dgs.workers.protocol.folding.to_compile import load_compiler
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.checkpoint import ResumePoint, encoded_state
 from dgs.workers.recovery.coordinator import HostReport, RootReport
@@ -143,6 +144,8 @@ class HostActor:
             program.hold_at_most(self._job.runtime.buffer_bytes)
             self._job = replace(self._job, program=program)
         self._taken.enter_context(self._lines.logs())  # only now: the program may have set up logging
+        if self._job.may_compile:
+            load_compiler()
         deployment = Deployment(self._job, self._hosts, self._point)
         if secret is None:
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]

@@ -116,11 +116,12 @@ class Engine:
         """Do one step: take messages, read one source, and let the workers run. Return whether there was anything to do."""
         if self.began is None:
             self.began = process.now()
-        busy = bool(self._inbox) or self.host.is_behind
+        is_behind = self.host.is_behind
+        busy = bool(self._inbox) or is_behind
         while self._inbox:
             self.host.receive(self._inbox.popleft())
         self._sources.begin_step(self.host.lowest_besides)
-        is_to_read = reads and not self.host.is_behind
+        is_to_read = reads and not is_behind
         name = self.host.next_source(self._sources.is_ready) if is_to_read else None
         if name is not None and not self._sources.is_congested(name):
             batches, frontier = self._sources.read(name, self.host.frontiers[name])

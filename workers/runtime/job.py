@@ -102,6 +102,13 @@ class Job:
         return self.checkpoint is not None or self.resumes
 
     @property
+    def may_compile(self) -> bool:
+        """Whether a worker that has had many events may have its `update` compiled."""
+        return self.runtime.compile != "off" and any(
+            one.update_batch is None for one in self.program.states()
+        )
+
+    @property
     def log_dir(self) -> Path | None:
         """The default directory for event logs of sockets and Spark queries: in the run directory, None without one."""
         return None if self.control_dir is None else self.output_dir / "logs"

@@ -248,20 +248,23 @@ class _Trying:
             fold(state, part, outputs)
             return watch.seconds() + output * sum(map(len, outputs))
 
-        for kind, batch in _longest_by_kind(self._batches):
+        def of_batch(batch: EventBatch) -> tuple[float, float]:
             size = min(len(batch), FIRST_ROWS)
-            try:
-                seconds(batch, 1)  # the first call may import modules, and compiles
-            except CompileError:
-                yield kind, self.costs.event(kind), 0.0
-                continue
+            seconds(batch, 1)  # the first call may import modules, and compiles
             while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
                 size = min(len(batch), size * GROWTH)
             alone, whole = (least(partial(seconds, batch, count), SHORT) for count in (1, size))
             longest = max(outputs, key=len, default=None)
             each = 0.0 if longest is None else seconds_of_output(self._sinks, longest)
             written = each * sum(map(len, outputs)) / size
-            yield kind, max(LEAST_COLUMNS, (whole - alone) / (size - 1)) + written, alone
+            return max(LEAST_COLUMNS, (whole - alone) / (size - 1)) + written, alone
+
+        for kind, batch in _longest_by_kind(self._batches):
+            try:
+                found = of_batch(batch)
+            except CompileError:  # a later call may be refused, too: the state may then have another type
+                found = self.costs.event(kind), 0.0
+            yield kind, *found
 
     def measure_forks(self) -> None:
         """Measure the seconds of a fork and of a join of the state so far, and of encoding it."""

@@ -178,13 +178,13 @@ class VirtualRun:
     def _step(self, one: _Running, at: float) -> bool:
         """Let a host do one step. Return whether the run is over."""
         host, one.meter.now = one.host, at
-        is_busy = host.is_behind
+        is_busy = is_behind = host.is_behind
         while one.inbox and one.inbox[0][0] <= at:
             _, frame, size = one.inbox.popleft()
             one.meter.spend(self._share(frame, size))
             host.receive(frame)
             is_busy = True
-        is_busy |= self._read(one, at)
+        is_busy |= not is_behind and self._read(one, at)
         for _, effect in host.pump(until_awaited=True):
             if isinstance(effect, Snapshot) and effect.is_final:
                 return True
@@ -210,7 +210,7 @@ class VirtualRun:
         """Read from one source, or if events are paced from all that have new events. Return whether anything was read."""
         host, until = one.host, OrderKey(round(at * NANOSECONDS), 0, 0)
         if not self._is_paced:
-            name = None if host.is_behind else host.next_source()
+            name = host.next_source()
             if name is not None:
                 self._ingest(one, name, min(len(one.batches[name]), one.read[name] + self._rows), None)
             return name is not None

@@ -12,7 +12,7 @@ import pytest
 import dgs
 from dgs.api import costing, overrides
 from dgs.api.costing import known_costs
-from dgs.api.preparing import costs_on, from_program, prepare
+from dgs.api.preparing import Launch, costs_on, from_program, prepare
 from dgs.job.schema import StreamConfig
 from dgs.planner.prediction.costs import TYPICAL
 from dgs.planner.topology import Topology
@@ -90,6 +90,23 @@ def test_a_trial_is_not_repeated_for_the_same_program_and_events(trials):
     assert len(trials) == 1
     assert (first.costs, second.origin) == (second.costs, "kept from an earlier trial")
     assert first.costs.synchronisation == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("compiled", "given", "then"),
+    [(1.0, "auto", "off"), (1e-9, "auto", "auto"), (1.0, "off", "off"), (None, "auto", "auto")],
+)
+def test_hosts_do_not_load_the_compiler_if_the_trial_has_found_that_it_does_not_pay(
+    monkeypatch, trials, compiled, given, then
+):
+    kinds = {} if compiled is None else {"value": compiled}
+    costs = replace(TYPICAL, kinds={"value": 1e-6}, compiled_kinds=kinds)
+    monkeypatch.setattr(trial_process, "tried", lambda _: Trial(costs))
+    section = overrides(
+        runtime={"kind": "ray", "hosts": 2, "compile": given}, optimizer="cost", plan=None, settings=None
+    )
+    job = Launch(prepare(from_program(Window(), streams(), section))).job
+    assert job.runtime.compile == then
 
 
 def test_another_program_has_another_trial(trials):

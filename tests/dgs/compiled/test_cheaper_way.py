@@ -4,7 +4,15 @@ import random
 
 import pytest
 
-from dgs.compiled.cheaper_way import COMPILED_FIRST, HOLDS_FOR, INTERPRETED_NEXT, MOST_EVENTS, CheaperWay
+from dgs.compiled.cheaper_way import (
+    COMPILED_FIRST,
+    HOLDS_FOR,
+    INTERPRETED_NEXT,
+    LARGE_FIRST,
+    LARGE_HOLDS_FOR,
+    MOST_EVENTS,
+    CheaperWay,
+)
 from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.folding.fold import Folder
@@ -56,6 +64,23 @@ def test_sizes_are_chosen_for_apart_and_large_releases_are_compiled():
     ways.folded(1000, work.fold)
     ways.folded(MOST_EVENTS + 1, work.fold)
     assert work.done[-3:] == [False, True, True]
+
+
+def folded_large(work, ways, releases):
+    for _ in range(releases):
+        ways.folded(MOST_EVENTS + 1, work.fold)
+
+
+def test_large_releases_are_interpreted_if_that_was_cheaper_before_the_loop_was_there():
+    work = Work(2, 1)
+    ways = CheaperWay(clock=lambda: work.now)
+    ways.folded(MOST_EVENTS + 1, lambda _: work.fold(is_compiled=False))  # the loop is not ready
+    work.done = []
+    folded_large(work, ways, LARGE_FIRST + LARGE_HOLDS_FOR)
+    assert work.done == [True] * LARGE_FIRST + [False] * LARGE_HOLDS_FOR
+    work.compiled, work.done = 0.5, []
+    folded_large(work, ways, 50)
+    assert set(work.done) == {True}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -201,3 +201,15 @@ def test_host_lets_requests_leave_before_its_own_workers_go_on():
     assert any(isinstance(message, Prepare) for _, message in sent.messages)
     pump(host, until_awaited=True)
     assert host.workers["leaf0"].events == 2
+
+
+def test_host_lets_events_leave_before_its_own_workers_go_on():
+    host = make_host(0, ("v0", "v1"), program=EventWindow())
+    host.ingest("v0", [values(0, [1, 2])], END)
+    host.ingest("v1", [values(1, [1, 2])], END)
+    pump(host, until_awaited=True)
+    ((target, sent),) = host.frames()
+    assert (target, host.workers["leaf0"].mailbox.held, host.is_behind) == (1, 0, True)
+    assert any(isinstance(message, Events) for _, message in sent.messages)
+    pump(host, until_awaited=True)
+    assert not host.is_behind

@@ -157,6 +157,35 @@ def test_an_update_that_is_not_compiled_costs_what_the_interpreter_needs():
     assert trial(Summing(), [numbers(200)]).costs.compiled_kinds == {}
 
 
+class Ruled(Program):
+    """Its `tx` are compiled only for keys without an entry: entries are lists."""
+
+    kinds = ("rule", "tx")
+
+    def init(self):
+        return {}
+
+    def update(self, state, event, emit):
+        key = event.tag.key
+        if event.tag.kind == "rule":
+            state[key] = [event.payload % 97]
+        elif sum(event.payload > limit for limit in state.get(key, (50, 30))) == 2:
+            emit(event.payload)
+        return state
+
+
+def test_an_update_that_is_refused_after_its_first_call_is_interpreted_and_no_problem():
+    pytest.importorskip("llvmlite")
+    rows = np.arange(400)
+    tx = EventBatch.of(
+        "t", rank=0, tags=[Tag("tx", 0), Tag("tx", 1)], ts=rows, payload=rows, codes=(rows > 0).astype(int)
+    )
+    rule = EventBatch.of("r", rank=1, tags=[Tag("rule", 1)], ts=[0, 1], payload=[3, 4])
+    found = trial(Ruled(), [tx, rule])
+    assert (found.problem, found.costs.compiled("tx")) == (None, None)
+    assert found.costs.is_interpreted
+
+
 def test_an_update_of_rows_of_many_columns_costs_the_making_of_its_events():
     plain = numbers(3000)
     wide = EventBatch.of(

@@ -36,7 +36,13 @@ from dgs.model.program import Program, State, StateType, UpdateBatch
 from dgs.model.user_code import States, UserCode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.joined_windows import NOTHING, Joined, Windows, windows_of
-from dgs.workers.protocol.folding.to_compile import CompiledCounts, ToCompile, compiled_update, counts_of
+from dgs.workers.protocol.folding.to_compile import (
+    CompiledCounts,
+    ToCompile,
+    cheaper_way,
+    compiled_update,
+    counts_of,
+)
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
 from dgs.workers.protocol.releases import Release
 
@@ -84,7 +90,10 @@ class Folder:
     def _compile(self, compiled: ToCompile) -> None:
         """Have the update compiled from now on."""
         if (found := compiled_update(compiled, self._loop)) is not None:
-            self._compiled, self._made, self._cheaper, self._cheaper_joins = found
+            self._compiled, self._made, cheaper, self._cheaper_joins = found
+            self._cheaper = self._cheaper or cheaper
+        else:
+            self._cheaper = None
         self._to_compile = None
 
     def _compile_in_time(self) -> None:
@@ -117,6 +126,8 @@ class Folder:
             worth = self._bounds.worth_compiling
             if self._to_compile is None and (not self._may_wait or len(rest) * len(rest.lanes) <= worth):
                 return self._fold_piece(state, rest, outputs), outputs
+            if self._cheaper is None and len(rest) > self._bounds.events_at_once:
+                self._cheaper = None if self._to_compile is None else cheaper_way(self._to_compile)
             before = self._loop.events
             most = worth if self._to_compile is None else self._to_compile.least - before
             piece, rest = (
@@ -152,12 +163,14 @@ class Folder:
     def _measured(self, count: int, fold: Callable[[CompiledUpdate | None], Folded]) -> Folded:
         """Return the result of folding `count` events in the way that is to be measured."""
         update, cheaper = self._compiled, self._cheaper
-        if update is None or cheaper is None:
+        if cheaper is None:
             return fold(update)
 
         def folded(is_compiled: bool) -> tuple[Folded, bool]:
+            if update is None or not is_compiled:
+                return fold(None), False
             before = update.events
-            return fold(update if is_compiled else None), update.events > before
+            return fold(update), update.events > before
 
         return cheaper.folded(count, folded)
 

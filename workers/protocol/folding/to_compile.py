@@ -39,7 +39,7 @@ class CompiledCounts(NamedTuple):
 
 def compiled_update(
     compiled: ToCompile, loop: ScalarLoop
-) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None, CheaperWay] | None:
+) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None, CheaperWay | None] | None:
     """Return a compiled update, its loops, and the choosers between ways to fold (releases, joined states), if there is a choice.
 
     None without llvmlite.
@@ -48,7 +48,6 @@ def compiled_update(
 
     if not (compiled.is_required or is_available()):
         return None
-    from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_beside import loop_or_none
     from dgs.compiled.compiled_update import CompiledUpdate
 
@@ -56,7 +55,25 @@ def compiled_update(
     update = CompiledUpdate(
         compiled.update, loop.fold_batch, is_required=compiled.is_required, translate=loops
     )
-    return update, loops, None if compiled.is_required else CheaperWay(), CheaperWay()
+    return update, loops, cheaper_way(compiled), cheaper_way(None)
+
+
+def cheaper_way(compiled: ToCompile | None) -> CheaperWay | None:
+    """Return a chooser between ways to fold, None if there is no choice. It may begin to measure before there is a compiled update."""
+    from dgs.compiled.cheaper_way import CheaperWay
+
+    return None if compiled is not None and compiled.is_required else CheaperWay()
+
+
+def load_compiler() -> None:
+    """Import what compiles updates, if it is there. It takes up to 0.07 s, for which all workers of a host would wait in the middle of a run."""
+    from dgs.compiled.loop_files import is_available
+
+    if is_available():
+        import dgs.compiled.cheaper_way
+        import dgs.compiled.compiled_beside
+        import dgs.compiled.compiled_update
+        import dgs.compiled.machine  # noqa: F401
 
 
 def counts_of(update: CompiledUpdate, loops: MadeLoops, interpreted: int) -> CompiledCounts:
