@@ -197,6 +197,7 @@ class HostActor:
     def _run(self) -> bytes | None:
         engine, transport = self._running(), self._channel()
         busy = True
+        engine.while_blocked(lambda: self._answer(engine))
         while engine.final is None and not self._stopping:
             for frame in transport.receive(0 if busy else _idle(engine)):
                 engine.take(frame)

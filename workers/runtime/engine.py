@@ -209,6 +209,15 @@ class Engine:
         """Whether there are outputs for the caller, or events that were left out."""
         return self._outputs.are_seen
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a sink waits for another process."""
+        return self._outputs.waiting is not None
+
+    def while_blocked(self, meanwhile: Callable[[], None]) -> None:
+        """Call `meanwhile` again and again, in a step, while a sink waits for another process. It may end the step by an exception."""
+        self._outputs.meanwhile = meanwhile
+
     def take_outputs(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
         """Remove and return outputs for the caller and events that were left out, each with its epoch."""
         return self._outputs.take()
@@ -246,4 +255,5 @@ class Engine:
             dict(self.host.frontiers),
             self._sources.ages(),
             sum(worker.mailbox.held for worker in self.host.workers.values()),
+            self._outputs.waiting,
         )

@@ -29,7 +29,7 @@ from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import is_central, open_sink
-from dgs.workers.sinks.contract import HostSink, Staged, put
+from dgs.workers.sinks.contract import HostSink, Staged, Waiting, put
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.formats.json_text import as_json
@@ -208,6 +208,7 @@ class HostOutputs:
         self._keeps_payloads = job.collect
         self._seen: list[tuple[int, OutputBatch | DeadLetter]] = []
         self._sinks: list[MeasuredSink] = []
+        self.meanwhile: Callable[[], None] = lambda: None
         self.by_worker: Counter[str] = Counter()
         self.dead_lettered: Counter[str] = Counter()
         self._letters: DeadLetters | None = None
@@ -240,6 +241,7 @@ class HostOutputs:
                     program=job.program.name,
                     job=job.owner,
                     bound=job.runtime.buffer_bytes,
+                    meanwhile=self._wait,
                 )
                 self._sinks.append(MeasuredSink(name, sink, config.kind in TRANSACTIONAL))
         if job.dead_letter_dir is not None:
@@ -250,6 +252,9 @@ class HostOutputs:
             for sink in self._sinks:
                 if not sink.is_transactional:
                     sink.write(batch, self._point.epoch)
+
+    def _wait(self) -> None:
+        self.meanwhile()
 
     def write(self, worker: str, batch: OutputBatch) -> None:
         """Take outputs of a worker. Transactional sinks do not get outputs that are already committed."""
@@ -310,6 +315,11 @@ class HostOutputs:
             },
         )
 
+    @property
+    def waiting(self) -> str | None:
+        """A sentence about a sink that waits for another process, None if there is none."""
+        return next((found for sink in self._sinks if (found := sink.waiting) is not None), None)
+
     def figures(self) -> dict[str, SinkFigures]:
         """Return the figures of each sink on this host."""
         return {sink.name: sink.figures for sink in self._sinks}
@@ -354,6 +364,12 @@ class MeasuredSink:
     def figures(self) -> SinkFigures:
         """The figures so far."""
         return SinkFigures(self._outputs, self._bytes, self._seconds)
+
+    @property
+    def waiting(self) -> str | None:
+        """A sentence about what the sink waits for, None if for nothing, or if it does not say so."""
+        found = self._sink.waiting if isinstance(self._sink, Waiting) else None
+        return None if found is None else f"sink {self.name!r} waits for {found}"
 
     def write(self, batch: OutputBatch, epoch: int) -> None:
         """Take outputs. Raises OutputUnwritableError."""

@@ -68,6 +68,7 @@ class _Drive:
         after = deployment.job.runtime.stall_after / SECOND
         self._watchdog = Watchdog(after=after, now=time.monotonic(), notify=session.caller.notify)
         self._reported = process.now()
+        engine.while_blocked(self._wait)
 
     def ended(self) -> Ended:
         """Work until the generation ends."""
@@ -104,9 +105,7 @@ class _Drive:
             time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY) if reads else READER_SECONDS)
         session.caller_outputs.write(engine.take_outputs())
         self._checkpoints.take_reports(engine.take_reports())
-        if process.now() - self._reported > PROGRESS_EVERY:
-            self._reported = process.now()
-            self._report(reads=reads)
+        self._report_if_due(reads=reads)
 
     def _keep(self) -> None:
         """Pass on outputs in the middle of a step, which may make many. Nothing is printed, since prints are taken."""
@@ -115,6 +114,17 @@ class _Drive:
                 self._session.caller_outputs.keep(self._engine.take_outputs())
         self._overdue.check()
 
+    def _wait(self) -> None:
+        """Show how far the run is while a sink waits in the middle of a step."""
+        with self._overdue.rest(), self._lines.echoes():
+            self._report_if_due(reads=True)
+        self._overdue.check()
+
+    def _report_if_due(self, *, reads: bool) -> None:
+        if process.now() - self._reported > PROGRESS_EVERY:
+            self._reported = process.now()
+            self._report(reads=reads)
+
     def _report(self, *, reads: bool) -> None:
         """Show how far the run is, and say what it waits for if nothing has moved for long."""
         engine, session = self._engine, self._session
@@ -122,8 +132,11 @@ class _Drive:
             session.observer.take(news)
         session.observer.show_if_due(is_stopping=self._checkpoints.is_stopping)
         session.replanning.look(lambda: [engine.take_counts()])
-        if self._watchdog.is_due(sum(engine.counts), now=time.monotonic()):
-            self._watchdog.say(self._standing() if reads else session.caller_outputs.waiting)
+        moved = -1 if engine.is_blocked else sum(engine.counts)  # what such a sink still takes is no progress
+        if self._watchdog.is_due(moved, now=time.monotonic()):
+            self._watchdog.say(
+                self._standing() if reads or engine.is_blocked else session.caller_outputs.waiting
+            )
             session.story.write()
 
     def _standing(self) -> str:

@@ -48,12 +48,14 @@ class Standing:
     """The state of one host: what its workers wait for, and the frontiers and ages of the streams that it reads.
 
     An age is the number of seconds since the stream was last heard. `held`: the number of events that wait.
+    `sink`: a sentence about a sink that waits for another process.
     """
 
     waits: tuple[Wait, ...]
     frontiers: Mapping[str, OrderKey]
     ages: Mapping[str, float]
     held: int
+    sink: str | None = None
 
 
 def waits_of(workers: Iterable[Worker], lanes: Lanes) -> tuple[Wait, ...]:
@@ -67,6 +69,8 @@ def waits_of(workers: Iterable[Worker], lanes: Lanes) -> tuple[Wait, ...]:
 def sentence(standings: Sequence[Standing], *, unit: TimeUnit) -> str:
     """Return a sentence on what a run waits for, given the state of each host."""
     whole = _merged(standings)
+    if whole.sink is not None:  # nothing else goes on here meanwhile
+        return whole.sink
     wait = _longest_wait(whole)
     running = [stream for stream, key in whole.frontiers.items() if key < END]
     if wait is not None:
@@ -86,6 +90,7 @@ def _merged(standings: Sequence[Standing]) -> Standing:
         frontiers,
         {stream: age for standing in standings for stream, age in standing.ages.items()},
         sum(standing.held for standing in standings),
+        next((standing.sink for standing in standings if standing.sink is not None), None),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dgs.errors import CodecError
 from dgs.model.outputs import OutputBatch, with_event
@@ -55,6 +55,15 @@ def put(sink: HostSink, batch: OutputBatch, epoch: int) -> None:
         sink.write(batch, epoch)
     except CodecError as error:
         raise with_event(error, batch, plain) from error
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A sink that says what it waits for."""
+
+    @property
+    def waiting(self) -> str | None:
+        """What the sink waits for, such as a lock, and for how long; None if for nothing."""
 
 
 def with_own_list(batch: OutputBatch) -> OutputBatch:

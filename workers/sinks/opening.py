@@ -174,6 +174,7 @@ def open_sink(
     program: str = "",
     job: Path | None = None,
     bound: int = 256 * 2**20,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> HostSink:
     """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
 
@@ -181,7 +182,7 @@ def open_sink(
     any closes one. `run`: the id of the run, which stays the same after a resume, so that databases recognise it. `continues`:
     the run has committed outputs, so its tables must exist. `epoch`: the last committed one. `splits`: the number of splits of
     each declared stream. `program`: its name, for messages. `job`: the owner of the outputs (`Job.owner`).
-    `bound`: the bytes of outputs that may wait in the sink.
+    `bound`: the bytes of outputs that may wait in the sink. `meanwhile`: called again and again while the sink waits for others.
 
     Raises OutputUnwritableError, FencedError if a newer generation of the run writes there, ProgramImportError for a missing
     function.
@@ -202,7 +203,9 @@ def open_sink(
 
         appends = details.mode == "append"
         writer = Writer(run, generation, continues, appends=appends, job=job, may_go_on=by_epoch)
-        return SqliteSink(base_dir / details.path, details.table, writer, splits=splits, bound=bound)
+        return SqliteSink(
+            base_dir / details.path, details.table, writer, splits=splits, bound=bound, meanwhile=meanwhile
+        )
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir, run=run)
     return _file_sink(config, PartNames(place, host, generation, by_epoch))
 

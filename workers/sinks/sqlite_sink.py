@@ -22,7 +22,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from dgs.workers.sinks.kept_outputs import bytes_of
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
 from dgs.workers.sinks.sqlite_appended import newest_row, note
 from dgs.workers.sinks.sqlite_tables import (
+    GLANCE_SECONDS,
     LOCKED_SECONDS,
     LOG_SECONDS,
     Sums,
@@ -52,12 +53,16 @@ from dgs.workers.sinks.sqlite_tables import (
     is_locked,
     refusing_database,
     transaction,
+    wait_for_locks,
 )
 from dgs.workers.storage.disk import refusing, sync_directory, sync_file
 
 
 class SqliteSink:
-    """Writes outputs to a table. `splits`: the number of splits of each declared stream (default 1). `bound`: the bytes of outputs that may wait."""
+    """Writes outputs to a table. `splits`: the number of splits of each declared stream (default 1). `bound`: the bytes of outputs that may wait.
+
+    `meanwhile`: called again and again while the database is locked; it may end the wait by an exception.
+    """
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class SqliteSink:
         splits: Mapping[str, int] | None = None,
         locked_seconds: float = LOCKED_SECONDS,
         bound: int = 256 * 2**20,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self._path, self._table, self._writer = path, table, writer
         self._splits = splits or {}
@@ -76,6 +82,9 @@ class SqliteSink:
         self._marks: dict[MarkKey, Mark | None] = {}
         self._dealings: dict[str, tuple[int, ...]] = {}
         self._held = 0
+        self._meanwhile = meanwhile
+        self._locked_since: float | None = None
+        self._glance = min(GLANCE_SECONDS, locked_seconds)
         with refusing_database(self._path):
             self._db = self._opened()
 
@@ -89,6 +98,7 @@ class SqliteSink:
             db.execute(f"PRAGMA synchronous = {'NORMAL' if is_wal else 'FULL'}")
             with transaction(db):
                 enter(db, self._table, self._writer, path=self._path)
+            wait_for_locks(db, self._glance)
         except BaseException:
             db.close()
             raise
@@ -103,6 +113,14 @@ class SqliteSink:
         while self._pending and self._pending_bytes > self._bound:
             self._flush()
 
+    @property
+    def waiting(self) -> str | None:
+        """What the sink waits for, None if for nothing."""
+        if self._locked_since is None:
+            return None
+        seconds, count = time.monotonic() - self._locked_since, sum(len(batch) for _, batch in self._pending)
+        return f"{self._path}, which another process has locked for {seconds:.0f} s; {count:,} outputs wait"
+
     def stage(self, epoch: int) -> Staged:
         """Make written outputs durable; return those up to this epoch that could not be written.
 
@@ -110,7 +128,7 @@ class SqliteSink:
         """
         self._flush()
         with refusing_database(self._path):
-            empty_log(self._db, wait=min(self._locked_seconds, LOG_SECONDS), normally=self._locked_seconds)
+            empty_log(self._db, wait=min(self._locked_seconds, LOG_SECONDS), normally=self._glance)
         log = self._path.with_name(self._path.name + "-wal")
         # without a log, every transaction is durable already
         with refusing(log), suppress(FileNotFoundError):
@@ -134,14 +152,28 @@ class SqliteSink:
         self._db.close()
 
     def _flush(self) -> None:
+        deadline = time.monotonic() + self._locked_seconds
+        while self._pending:
+            if self._has_inserted(self._pending[0][1]):
+                self._pending_bytes -= bytes_of(self._pending.popleft()[1])
+                self._locked_since = None
+                continue
+            now = time.monotonic()
+            self._locked_since = self._locked_since or now
+            if now > deadline:
+                return
+            self._meanwhile()
+
+    def _has_inserted(self, batch: OutputBatch) -> bool:
+        """Insert outputs; return False if the database is locked."""
         with refusing_database(self._path):
             try:
-                while self._pending:
-                    self._insert(self._pending[0][1])
-                    self._pending_bytes -= bytes_of(self._pending.popleft()[1])
+                self._insert(batch)
             except sqlite3.OperationalError as error:
                 if not is_locked(error):
                     raise
+                return False
+        return True
 
     def _insert(self, batch: OutputBatch) -> None:
         with transaction(self._db):

@@ -32,6 +32,9 @@ from dgs.workers.sinks.files.owned import (
 LOCKED_SECONDS = 2.0
 """Seconds that a write waits for a lock. The host does nothing else meanwhile, so waiting outputs do not pile up."""
 
+GLANCE_SECONDS = 0.1
+"""Seconds of such a wait that SQLite spends at once: nothing interrupts it, no signal either."""
+
 LOG_SECONDS = 0.1
 """Seconds that emptying the log of the database waits for readers."""
 
@@ -362,16 +365,21 @@ def in_wal(db: sqlite3.Connection, deadline: float) -> bool:
         time.sleep(RETRY_SECONDS)
 
 
+def wait_for_locks(db: sqlite3.Connection, seconds: float) -> None:
+    """Let each statement wait for locks of others for so long."""
+    db.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+
 def empty_log(db: sqlite3.Connection, *, wait: float, normally: float) -> None:
     """Move the content of the log into the database, unless a reader keeps it for longer than `wait` seconds."""
     try:
-        db.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+        wait_for_locks(db, wait)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.OperationalError as error:
         if not is_locked(error):
             raise
     finally:
-        db.execute(f"PRAGMA busy_timeout = {int(normally * 1000)}")
+        wait_for_locks(db, normally)
 
 
 def is_locked(error: sqlite3.Error) -> bool:

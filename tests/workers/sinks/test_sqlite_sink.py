@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +15,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dgs
+from dgs.api.beginning import launch
+from dgs.api.preparing import Options, from_file, prepare
+from dgs.api.running import execute
 from dgs.errors import FencedError, InternalError, OutputUnwritableError
 from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
+from dgs.workers.recovery.coordinator import ControlRequest
+from dgs.workers.runtime import local
+from dgs.workers.runtime.control import post
+from dgs.workers.runtime.job import Caller
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.files.owned import OutputsChangedError
 from dgs.workers.sinks.sqlite_sink import SqliteSink
 from dgs.workers.sinks.sqlite_tables import Writer, check_table_kept
 
 CONFIG = SinkConfig.model_validate({"sqlite": {"path": "out.db", "table": "results"}})
+
+
+ECHO = """\
+import dgs
+
+
+class Echo(dgs.Program):
+    depends = dgs.Dependence()
+    kinds = (dgs.kind("value"),)
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit(event.ts)
+        return state
+"""
 
 
 def sink(folder, *, generation=1, run="run", splits=None):
@@ -157,6 +181,81 @@ def test_outputs_wait_for_a_locked_database_up_to_a_bound(tmp_path, monkeypatch)
         writing.result(timeout=60)
     made.close()
     assert table(tmp_path) == list(range(20))
+
+
+def test_a_wait_for_a_lock_says_so_and_can_be_ended(tmp_path):
+    """SQLite waited itself: two seconds in which no signal was handled, and nothing was said."""
+    told = []
+
+    def meanwhile():
+        told.append(made.waiting)
+        if len(told) == 2:
+            raise KeyboardInterrupt
+
+    writer = Writer("run", 1)
+    made = SqliteSink(tmp_path / "out.db", "results", writer, locked_seconds=3600.0, meanwhile=meanwhile)
+    assert made.waiting is None
+    with Lock(tmp_path), pytest.raises(KeyboardInterrupt):
+        made.write(batch(0, 1), epoch=1)
+    assert told == [f"{tmp_path / 'out.db'}, which another process has locked for 0 s; 2 outputs wait"] * 2
+    made.write(batch(), epoch=1)
+    assert (made.waiting, table(tmp_path)) == (None, [0, 1])
+    made.close()
+
+
+LOCKED_PLAN = """\
+version: 1
+name: echo
+program: {ref: "program.py:Echo"}
+streams: [{id: values, tags: {kind: value}, source: {jsonl: {path: values.jsonl}}}]
+runtime: {kind: local, batch_rows: 1, stall_after: 1ms, buffer_bytes: 1MiB, stop_timeout: 1ms}
+checkpoint: {every: 1ms}
+sinks: [{sqlite: {path: out.db, table: results}}]
+"""
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_local_run_says_that_its_sink_waits_for_a_lock_and_can_be_stopped(tmp_path, monkeypatch, stops):
+    """It said nothing, or that a stream was silent."""
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(ECHO)
+    Path("values.jsonl").write_text("".join(f'{{"ts": {ts}}}\n' for ts in range(4)))
+    Path("plan.yaml").write_text(LOCKED_PLAN)
+    with ExitStack() as locked:
+
+        def notice(text):
+            if "out.db, which another process has locked" not in text:
+                return
+            assert "sink 'sqlite' waits for" in text
+            if stops:
+                post(Path("there/control"), ControlRequest("stop"))
+            else:
+                locked.close()
+
+        monkeypatch.setattr(SqliteSink, "write", locking(SqliteSink.write, locked, tmp_path))
+        monkeypatch.setattr(local, "STOP_GRACE", 0.0)
+        caller = Caller(notify=notice)
+        launched = launch(
+            prepare(from_file("plan.yaml", {})), Path("there"), Options(), resume=False, fresh=False
+        )
+        run = execute(launched, caller)
+    assert run.report["status"] == ("stopped" if stops else "done")
+    if stops:
+        assert dgs.resume("there").report["status"] == "done"
+    assert table(tmp_path, "ts") == [0, 1, 2, 3]
+
+
+def locking(write, locked, folder):
+    """Return `write` of a sink that another process locks before the third call."""
+    calls = []
+
+    def locked_write(sink, batch, epoch):
+        calls.append(batch)
+        if len(calls) == 3:
+            locked.enter_context(Lock(folder))
+        write(sink, batch, epoch)
+
+    return locked_write
 
 
 def test_end_of_a_run_that_is_locked_out_is_an_error(tmp_path):
