@@ -262,6 +262,7 @@ def overrides(
     Raises PlanFileError for a file without a `plan:` section, and UsageError for anything else.
     """
     from dgs.job.document import read_plan_section
+    from dgs.job.run_directory import plan_at
     from dgs.job.settings import Given
 
     for name, value, kinds in (
@@ -280,7 +281,7 @@ def overrides(
         fields = {short: section} if isinstance(section, str) else section or {}
         given |= {f"{name}.{key}": Given(value, f"{name}=") for key, value in fields.items()}
     if isinstance(plan, (str, os.PathLike)):
-        given["plan"] = Given(read_plan_section(plan), f"plan={os.fspath(plan)!r}")
+        given["plan"] = Given(read_plan_section(plan_at(Path(plan))), f"plan={os.fspath(plan)!r}")
     elif isinstance(plan, Mapping):
         given["plan"] = Given(dict(plan), "plan=")
     return given

@@ -1,6 +1,10 @@
 """Files of loops: a torn file is compiled again, and a read-only folder is no error."""
 
+import fcntl
+import os
 import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +37,30 @@ def test_an_emptied_folder_is_filled_again(machine):
     folds(104)
     shutil.rmtree(loop_files.folder())
     assert folds(104).events == 9
+
+
+def test_a_folder_of_the_process_is_made_only_if_needed_and_those_of_killed_processes_are_removed(
+    machine, monkeypatch, tmp_path
+):
+    """Each process that compiled made one, which stayed if it was killed."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    loop_files._own_folder.cache_clear()
+    folds(107)
+    assert list((tmp_path / "temporary").iterdir()) == []
+    there = {name: Path(tempfile.mkdtemp(prefix=loop_files.PREFIX)) for name in ("left", "new", "held")}
+    for name in ("left", "held"):
+        os.utime(there[name], (0, 0))
+    descriptor = os.open(there["held"], os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    own = Path(loop_files._own_folder().name)
+    assert set((tmp_path / "temporary").iterdir()) == {there["new"], there["held"], own}
+    os.utime(own, (0, 0))
+    loop_files._remove_left_folders(1e9)
+    assert own.exists()
+    os.close(descriptor)
+    loop_files._own_folder().cleanup()
+    loop_files._own_folder.cache_clear()
 
 
 def test_a_folder_that_cannot_be_made_is_replaced_by_one_of_the_process(machine, monkeypatch, tmp_path):
