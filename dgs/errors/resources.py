@@ -36,8 +36,8 @@ class NoPlaceError(ResourceError):
     """Ray has no place for a host of the run."""
 
     code = "DGS515"
-    template = "Ray has not started host {host} within {seconds} s"
-    fix = "Add CPUs to the cluster, ask for fewer `runtime.hosts`, or let `runtime.fewer_hosts` be `go_on`"
+    template = "Ray has not started host {host} within {seconds} s{lost}"
+    fix = "Start a lost node again, add CPUs to the cluster, ask for fewer `runtime.hosts`, or let `runtime.fewer_hosts` be `go_on`"
 
 
 class OutputUnwritableError(ResourceError):

@@ -14,6 +14,7 @@ from typing import Any
 
 from dgs.api.preparing import Launch, from_file, prepare
 from dgs.api.running import run_job
+from dgs.errors import DgsError
 from dgs.workers.runtime.job import Caller
 
 STORY = "story.jsonl"
@@ -35,4 +36,8 @@ def main(plan: str, directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    try:
+        main(sys.argv[1], sys.argv[2])
+    except DgsError as error:
+        print(f"error[{error.code}]: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

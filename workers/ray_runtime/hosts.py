@@ -42,6 +42,15 @@ def answers(node: Node) -> bool:
     return True
 
 
+STAYS_AWAY = "Ray ends a node that was away for half a minute: start it again"
+
+
+def lost_among(nodes: Iterable[Node], there: Sequence[Node]) -> str:
+    """Return the addresses of nodes that were lost, unless others run there now. `there`: the nodes that answer."""
+    known = {node["NodeManagerAddress"] for node in there}
+    return ", ".join(sorted({node["NodeManagerAddress"] for node in nodes} - known))
+
+
 def cpus_of(node: Node) -> int:
     """Return the number of CPUs of a node."""
     return int(node["Resources"].get("CPU", 0))
@@ -134,10 +143,17 @@ class RayHosts:
                 self.ask(lambda actor: actor.alive.remote())
                 deadline = time.monotonic() + within
             else:
-                raise _silent(min(pending.values()), within, is_starting=is_starting)
+                host = min(pending.values())
+                raise self._no_place(host, within) if is_starting else _silent(host, within)
         found = [answers[index] for index in range(len(self.actors))]
         self._raise_first(found)
         return found
+
+    def _no_place(self, host: int, seconds: float) -> NoPlaceError:
+        nodes = self._ray.nodes()
+        gone = lost_among(nodes, [node for node in nodes if answers(node)])
+        lost = f", and node {gone} is lost. {STAYS_AWAY}" if gone else ""
+        return NoPlaceError(host=host, seconds=f"{seconds:g}", lost=lost)
 
     def _check_nodes(self, hosts: Iterable[int]) -> None:
         """Raise WorkerLostError if a node of these hosts does not answer: it has crashed, or is cut off."""
@@ -249,9 +265,7 @@ def wait_until_gone(processes: Iterable[int]) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError:
-    if is_starting:
-        return NoPlaceError(host=host, seconds=f"{seconds:g}")
+def _silent(host: int, seconds: float) -> WorkerLostError:
     return WorkerLostError(host=host, problem=f"it has not answered for {seconds:g} s")
 
 

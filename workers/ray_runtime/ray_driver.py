@@ -18,7 +18,7 @@ from dgs.errors import InternalError, MissingPackageError, RayLostError
 from dgs.planner.moving import Counts
 from dgs.workers.observing.figures import HostFigures, RunFigures
 from dgs.workers.ray_runtime.cluster import Connection, connected
-from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts, answers, cpus_of
+from dgs.workers.ray_runtime.hosts import START_SECONDS, STAYS_AWAY, RayHosts, answers, cpus_of, lost_among
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.coordinator import ControlRequest, HostReport, RootReport, Stage
@@ -94,11 +94,12 @@ def hosts_with_a_place(ray: Any, job: Job, caller: Caller, pool: HostPool | None
         )
     if cpus >= wanted:
         return wanted
-    gone = sorted({node["NodeManagerAddress"] for node in nodes if node not in there})
-    lost = f"node {', '.join(gone)} is lost, and " if gone else ""
+    gone = lost_among(nodes, there)
+    lost = f"node {gone} is lost, and " if gone else ""
     missing = f"{lost}the cluster has {cpus} CPUs for {wanted} hosts"
     if job.runtime.fewer_hosts == "wait" or not cpus:
-        caller.notify(f"{missing}: the run waits for others for {START_SECONDS:g} s")
+        advice = f". {STAYS_AWAY}" if gone else ""
+        caller.notify(f"{missing}: the run waits for others for {START_SECONDS:g} s{advice}")
         return wanted
     caller.notify(f"{missing}: the run goes on with {cpus}")
     return cpus

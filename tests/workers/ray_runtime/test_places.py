@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dgs.errors import WorkerLostError
+from dgs.errors import NoPlaceError, WorkerLostError
 from dgs.job.schema import RuntimeConfig
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import hosts_with_a_place
@@ -78,6 +78,29 @@ def test_run_waits_by_setting_or_if_no_node_is_left(port, cpus, settings):
     count, _, told = placed([node("a", "127.0.0.1", cpus, port=port)], **settings)
     assert count == 4
     assert told == [f"the cluster has {cpus} CPUs for 4 hosts: the run waits for others for 120 s"]
+
+
+def test_a_run_that_waits_for_a_lost_node_says_to_start_it_again(port):
+    nodes = [node("a", "127.0.0.1", 3, port=port), node("b", "127.0.0.2", 9, port=port, is_alive=False)]
+    _, _, (told,) = placed(nodes, fewer_hosts="wait")
+    wanted = (
+        "node 127.0.0.2 is lost, and the cluster has 3 CPUs for 4 hosts: the run waits for others for 120 s. "
+    )
+    assert told == f"{wanted}Ray ends a node that was away for half a minute: start it again"
+
+
+def test_a_host_without_a_place_names_the_lost_node_unless_it_is_back(port, monkeypatch):
+    monkeypatch.setattr("dgs.workers.ray_runtime.hosts.START_SECONDS", 0.0)
+    here, dead = node("a", "127.0.0.1", 3, port=port), node("b", "127.0.0.2", 9, port=port, is_alive=False)
+    back = node("c", "127.0.0.1", 9, port=port, is_alive=False)
+    for nodes, is_lost in ([here, dead], True), ([here, back], False), ([here], False):
+        ray = SimpleNamespace(
+            nodes=lambda nodes=nodes: nodes, wait=lambda all_of_them, timeout: ([], all_of_them)
+        )
+        hosts = RayHosts(ray, [SimpleNamespace(place=SimpleNamespace(remote=object))])
+        with pytest.raises(NoPlaceError) as raised:
+            hosts.start()
+        assert ("node 127.0.0.2 is lost. Ray ends a node" in str(raised.value)) == is_lost
 
 
 def test_cluster_of_the_runs_own_has_a_place_for_every_host():
