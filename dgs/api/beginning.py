@@ -17,6 +17,7 @@ from dgs.api.known_runs import (
 )
 from dgs.api.preparing import Launch, Options, Prepared, Request
 from dgs.api.resuming import requested_again
+from dgs.api.verifying import check_answers
 from dgs.errors import DgsError, UnfinishedRunError, UsageError
 from dgs.job.run_directory import ABOUT, RunDirectory
 
@@ -107,8 +108,10 @@ def launch(
 ) -> Launch:
     """Return the launch of a new run, in its own directory, after making room for its checkpoints.
 
-    Raises what `begun`, `make_room` and `new_directory` do.
+    Raises what `begun`, `make_room` and `new_directory` do, and UsageError if it cannot be verified, before anything is made or removed.
     """
+    if options.verify:
+        check_answers(prepared)
     resumes = make_room(prepared, resume=resume, fresh=fresh)
     return Launch(prepared, new_directory(prepared.request, run_dir), replace(options, resumes=resumes))
 

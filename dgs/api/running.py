@@ -101,9 +101,8 @@ def _before(launch: Launch, caller: Caller) -> None:
         caller.notify(line)
     if costs is not None and costs.warning is not None:
         caller.notify(costs.warning)
-    if options.verify:
-        check_answers(launch.prepared)
     if options.verify and options.resumes:
+        check_answers(launch.prepared)
         check_readable(launch.sinks)
     if _has_live_streams(launch.job) and (options.verify or not options.resumes):
         check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")

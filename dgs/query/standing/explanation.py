@@ -13,14 +13,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dgs.query.relation import Script
+from dgs.query.errors import QueryError
+from dgs.query.relation import Script, Window, walk
 from dgs.query.rewrite import Rewritten, Rules, rewritten
 from dgs.query.rewrite.graph_text import text_of
 from dgs.query.split import Split, split
 from dgs.query.split.compaction import Compaction, deletes
+from dgs.query.windowing.window_panes import windowed
 
 CLASSES = {
     "A": "the groups: an answer costs a row for each group",
@@ -38,6 +41,12 @@ PRICE = (
 ROUNDED = (
     "sums of floats are rounded as rows come and go: after 1e16 + 0.1 - 1e16 the sum is 0. With `exact: true` they are those of the rows "
     "that are there, rounded once."
+)
+
+
+ALL_WINDOWS = (
+    "the windows are columns like others here: each answer is that of all windows so far, and none of them is ever dropped. Rows of several "
+    "windows meet, as under `limit`, or a group or column leaves out the window's end, or a stream is also read without a window."
 )
 
 
@@ -90,6 +99,17 @@ class Explanation:
         ]
         if sums:
             yield ROUNDED
+        if self._keeps_all_windows():
+            yield ALL_WINDOWS
+
+    def _keeps_all_windows(self) -> bool:
+        """Whether the query has windows and cannot be answered window by window."""
+        has_windows = any(
+            isinstance(one, Window) for _, output in self.script.outputs for one in walk(output)
+        )
+        with suppress(QueryError):  # windows that differ, which a run refuses
+            return has_windows and windowed(self.script) is None
+        return False
 
 
 def explained(

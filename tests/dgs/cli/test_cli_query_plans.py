@@ -89,6 +89,24 @@ def test_answers_at_ticks_are_verified_only_if_they_are_by_window(flights, dgs, 
     done = dgs("run plan.yaml --fresh --verify")
     assert done.code == (0 if is_by_window else 2), done.err
     assert ("write `answer: end` or `answer: {rows: N}`" in done.err) != is_by_window
+    assert len(list((flights / ".dgs" / "runs").iterdir())) == 1 + is_by_window
+
+
+@pytest.mark.parametrize(
+    ("query", "keeps_all"),
+    [
+        ("select carrier, count(*) n from flights group by carrier", False),
+        ("select tumble(ts, 5) w, count(*) n from flights group by 1", False),
+        ("select tumble(ts, 5) w, count(*) n from flights group by 1 order by n desc limit 2", True),
+    ],
+)
+def test_explain_says_that_all_windows_are_kept_where_their_rows_meet(flights, dgs, query, keeps_all):
+    (flights / "by.sql").write_text(query)
+    (flights / "plan.yaml").write_text(PLAN.replace("flights.csv", "flights.csv, ts: ts"))
+    for line in ("explain plan.yaml --query", "explain by.sql --query --from flights=flights.csv"):
+        done = dgs(line)
+        assert done.code == 0, done.err
+        assert ("none of them is ever dropped" in done.out) == keeps_all
 
 
 @pytest.mark.parametrize("seed", [1, 2])
