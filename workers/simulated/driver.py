@@ -95,12 +95,13 @@ class Driver:
             self._world.says(
                 f"epoch {checkpoint.epoch} is durable, and not all of its files have their names"
             )
+        self._world.made_durable(checkpoint)
         return True
 
     def _committed(self, checkpoint: Checkpoint) -> None:
         self._world.says(f"epoch {checkpoint.epoch} is committed")
         self._coordinator.committed()
         self.commits += 1
-        self._world.committed(checkpoint)
+        self._world.acknowledge(checkpoint.epoch)
         if checkpoint.is_final:
             self.final = checkpoint

@@ -113,10 +113,13 @@ class World(SimulatedSinks):
         if self.live is None or generation == self.story.generation:
             self.result.snapshots.append((state, positions))
 
-    def committed(self, checkpoint: Checkpoint) -> None:
-        """Note a commit, for the oracle."""
+    def made_durable(self, checkpoint: Checkpoint) -> None:
+        """Note a commit, for the oracle: when it is durable, which a slow driver, or a zombie's, may learn after the next generation has begun."""
         self.result.commits.append(checkpoint)
-        self.acknowledged = max(self.acknowledged, checkpoint.epoch)
+
+    def acknowledge(self, epoch: int) -> None:
+        """Note that a driver has learned of a commit, which may not be lost from now on."""
+        self.acknowledged = max(self.acknowledged, epoch)
 
     def object_to(self, problem: str) -> None:
         """Note a broken promise."""

@@ -23,7 +23,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.recovery.positions import Positions
-from dgs.workers.simulated.case import Case, WrongRunError
+from dgs.workers.simulated.case import Case, WrongRunError, faults_of
 from dgs.workers.simulated.disk import DiskFaults
 from dgs.workers.simulated.faults import KINDS, Faults, fault_kinds
 from dgs.workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs
@@ -174,6 +174,17 @@ def test_runs_in_which_everything_takes_long_end_with_the_sequential_outputs():
         assert run.is_complete
         seen += events_of(run.trace)
     assert min(seen[what] for what in ("slow sink", "slow staging", "slow commit")) > 10, seen
+
+
+def test_commit_counts_when_it_is_durable_and_not_when_a_zombie_learns_of_it():
+    """Once the oracle said that positions go back: it took a late answer to a zombie for a commit of the living generation."""
+    faults = replace(
+        faults_of(807, ("crash", "slow", "odd", "bounds")), crashes=4, crash_chance=0.03, until=None
+    )
+    run = case_of(807 // SEEDS_PER_WORKLOAD).check_with(807, faults)
+    assert [checkpoint.epoch for checkpoint in run.commits] == sorted(
+        checkpoint.epoch for checkpoint in run.commits
+    )
 
 
 @pytest.mark.slow
