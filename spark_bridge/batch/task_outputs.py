@@ -22,9 +22,10 @@ from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import HostSink, is_central, open_sink
-from dgs.workers.sinks.contract import Staged, put
+from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
+from dgs.workers.sinks.opening import put
 
 
 class TaskOutputs:

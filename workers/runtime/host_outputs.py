@@ -29,12 +29,12 @@ from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import is_central, open_sink
-from dgs.workers.sinks.contract import HostSink, Staged, Waiting, put
+from dgs.workers.sinks.contract import HostSink, Staged, Waiting
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.formats.json_text import as_json
 from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs, Room, StdoutSink
-from dgs.workers.sinks.opening import named_sinks
+from dgs.workers.sinks.opening import named_sinks, put
 from dgs.workers.storage.disk import refusing, sync_file
 
 LOOK_SECONDS = 0.05

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from dgs.errors import CodecError
-from dgs.model.outputs import OutputBatch, with_event
+from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import calling
 from dgs.workers.recovery.checkpoint import StagedOutput
-from dgs.workers.sinks.formats.json_text import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +45,6 @@ class HostSink(Protocol):
 
     def abort(self) -> None:
         """Close the sink after a failure. Outputs that are not committed stay, marked as incomplete (`.partial`)."""
-
-
-def put(sink: HostSink, batch: OutputBatch, epoch: int) -> None:
-    """Write outputs into a sink. Raises OutputUnwritableError, and CodecError, with the event if the sink writes at once."""
-    try:
-        sink.write(batch, epoch)
-    except CodecError as error:
-        raise with_event(error, batch, plain) from error
 
 
 @runtime_checkable

@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dgs import codec
-from dgs.errors import InvalidError
+from dgs.errors import CodecError, InvalidError
 from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig, StreamConfig
+from dgs.model.outputs import OutputBatch, with_event
 from dgs.workers.recovery.checkpoint import Holds, StagedFile, StagedOutput, StagedPart, of_sink
 from dgs.workers.sinks.contract import CallableSink, HostSink, NoneSink
 from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
@@ -46,6 +47,7 @@ from dgs.workers.sinks.files.places import (
     sink_place,
 )
 from dgs.workers.sinks.formats.identified import IdentifiedOutputs
+from dgs.workers.sinks.formats.json_text import plain
 
 
 def connected_by(config: SinkConfig) -> tuple[str, Mapping[str, Any]]:
@@ -208,6 +210,14 @@ def open_sink(
         )
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir, run=run)
     return _file_sink(config, PartNames(place, host, generation, by_epoch))
+
+
+def put(sink: HostSink, batch: OutputBatch, epoch: int) -> None:
+    """Write outputs into a sink. Raises OutputUnwritableError, and CodecError, with the event if the sink writes at once."""
+    try:
+        sink.write(batch, epoch)
+    except CodecError as error:
+        raise with_event(error, batch, plain) from error
 
 
 def _file_sink(config: SinkConfig, names: PartNames) -> HostSink:

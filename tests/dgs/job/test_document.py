@@ -158,7 +158,7 @@ def test_read_refuses_large_missing_and_binary_files(tmp_path):
         (large, "larger than 4 MiB"),
         (binary, ":2: is not UTF-8"),
         (tmp_path / "no", "no such file"),
-        (tmp_path, "cannot be read"),
+        (tmp_path, "is a directory, not a plan file"),
     ]:
         with pytest.raises(PlanFileError, match=message):
             read(path)
