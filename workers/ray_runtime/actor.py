@@ -6,9 +6,10 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,7 +92,9 @@ class HostActor:
     _point: ResumePoint
     _index: int
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[str] = ()) -> None:
+        """`paths`: where the driver looks for modules, as absolute paths. A host looks there last."""
+        sys.path.extend(path for path in paths if path not in sys.path and Path(path).is_dir())
         keep_freed_memory()
         self._lock = threading.Lock()
         self._lines = ProgramLines(clock=process.now)

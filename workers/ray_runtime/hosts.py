@@ -9,6 +9,7 @@ part in it. Before the next generation opens anything, `wait_until_gone` waits u
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
@@ -17,10 +18,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
+from dgs.errors import (
+    ChannelUnavailableError,
+    DgsError,
+    InternalError,
+    NoPlaceError,
+    ProgramImportError,
+    WorkerLostError,
+)
 from dgs.workers.observing.program_lines import ProgramLine
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.ray_runtime.ray_leader import RayLeader
+
+_LACKING = re.compile(
+    r"input arguments for this task could not be computed.*No module named '([^']+)'", re.DOTALL
+)
+ABSENT = (
+    "the program is of this module, and the hosts of the run do not have it: install it in their environment, or name the program by its "
+    "file, as in `program: {ref: 'program.py:Program'}`"
+)
 
 CONNECT_SECONDS = 1.0
 """The time for the process that manages a node to take a connection. No user code runs in it, so it is not busy."""
@@ -183,6 +199,8 @@ class RayHosts:
         try:
             answer = self._ray.get(reference)
         except errors.RayTaskError as error:
+            if (lacking := _LACKING.search(str(error))) is not None:
+                raise ProgramImportError(ref=lacking[1], problem=ABSENT) from None
             raise InternalError(problem=f"host {host}: {error}") from error
         except errors.RayError as error:
             self._check_nodes([host])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from dgs.workers.ray_runtime.hosts import Released, wait_until_gone
@@ -28,6 +29,7 @@ class HostPool:
         threads = {"loop": 1, "frames": 1, "control": 1}
         self._ray = ray
         self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
+        self._paths = [str(Path(path).resolve()) for path in sys.path if Path(path).is_dir()]
         self._keeps = job.checkpoint is not None and job.runtime.address == "local"
         self._idle: list[Released] = []
         # the nodes for the next hosts, one for each CPU, while another node is cut off
@@ -50,11 +52,11 @@ class HostPool:
     def _new(self, place: str) -> Any:
         """Start a host: on a node, or where Ray has a CPU for it."""
         if not place:
-            return self._make.options(num_cpus=1).remote()
+            return self._make.options(num_cpus=1).remote(self._paths)
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(place, soft=False)
-        return self._make.options(num_cpus=1, scheduling_strategy=there).remote()
+        return self._make.options(num_cpus=1, scheduling_strategy=there).remote(self._paths)
 
     def _is_alive(self, actor: Any) -> bool:
         """Return whether a host is alive as far as Ray knows. A host that is still starting counts as alive."""
@@ -69,7 +71,7 @@ class HostPool:
     def refill(self) -> None:
         """Start a host in reserve if there is none, and this run keeps one."""
         if self._keeps and not self._idle:
-            self._idle.append(Released(self._make.options(num_cpus=0).remote()))
+            self._idle.append(Released(self._make.options(num_cpus=0).remote(self._paths)))
 
     def keep(self, released: Iterable[Released]) -> None:
         """Keep hosts for the next generation. They come before those in reserve, which may be starting."""

@@ -1,5 +1,8 @@
 """Values that cannot be saved, sent or written: the error says whose they are."""
 
+import subprocess
+import sys
+
 import pytest
 
 import dgs
@@ -62,3 +65,49 @@ def test_a_message_that_cannot_be_sent_is_named_with_its_worker(encode):
         frame = Frame(0, 0, 1, (("w1", ForkedState(1)), ("w2", message)), lowest_frontier=BEGIN, load=0)
         with pytest.raises(CodecError, match=f"{what} cannot be sent to worker w2, .* type builtins.object"):
             encode(frame)
+
+
+OF_A_MODULE = """
+import sys
+import dgs
+{makes}
+try:
+    print(dgs.run(mine.Echo(), streams={{"v": [("v", 1, None)]}}, runtime="ray").outputs)
+except dgs.DgsError as error:
+    print(error.code, error)
+"""
+MINE = """
+import dgs
+
+class Echo(dgs.Program):
+    depends = dgs.Dependence(("v", "v", dgs.ALWAYS))
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit(event.ts)
+        return state
+"""
+
+
+def said_by(folder, makes):
+    script = OF_A_MODULE.format(makes=makes)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.ray
+def test_hosts_look_for_modules_where_the_driver_does(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "mine.py").write_text(MINE)
+    assert said_by(tmp_path, "sys.path.insert(0, 'lib')\nimport mine") == "[1]"
+
+
+@pytest.mark.ray
+def test_program_of_a_module_that_hosts_do_not_have_is_refused(tmp_path):
+    makes = f"import types\nmine = sys.modules['mine'] = types.ModuleType('mine')\nexec({MINE!r}, vars(mine))"
+    said = said_by(tmp_path, makes)
+    assert said.startswith("DGS302 cannot load 'mine': the program is of this module, and the hosts")
