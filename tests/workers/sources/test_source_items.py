@@ -2,6 +2,7 @@
 
 import textwrap
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -243,3 +244,24 @@ def test_a_wrong_item_beside_a_right_one_is_skipped(item):
     run = dgs.run(Ones, streams={"s": [("value", 0, 1), item]}, runtime="local", settings=settings)
     assert run.outputs == [1]
     assert run.report["skipped"] == 1
+
+
+def test_single_events_of_a_slow_generator_do_not_wait_for_many_others(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("dgs.workers.sources.readers.items.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Slow(list):
+        def __iter__(self):
+            for item in super().__iter__():
+                now[0] += self.seconds
+                yield item
+
+    sizes = []
+    for seconds in (0, 0.004, 1.0):
+        items = Slow((VALUE, number, None) for number in range(1000))
+        items.seconds = seconds
+        source = opened(stream(), items)
+        sizes.append([len(batch) for reading in readings(source) for batch in reading.batches])
+    assert sizes[0] == [1000]
+    assert max(sizes[1]) <= 0.2 / 0.004
+    assert set(sizes[2]) == {1}

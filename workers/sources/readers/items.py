@@ -9,6 +9,7 @@ number.
 from __future__ import annotations
 
 import reprlib
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ from dgs.workers.sources.shaping.mapping import Mapping, TagValueError
 ITEM_LENGTH = 3
 SINGLES_AT_ONCE = 16_384
 """At most this many single items are collected to one batch."""
+MOST_SECONDS = 0.1
+"""Single items are collected for this long, and at most as long again: a generator may wait for each of its items."""
 
 
 class ItemsReader:
@@ -49,19 +52,24 @@ class ItemsReader:
     def rows(self) -> Iterator[RawRows | Arrivals]:
         """Yield single events, collected into batches, and whole batches. Raises MalformedRowError for any other item."""
         waiting: list[Any] = []
+        most = min(self._batch_rows, SINGLES_AT_ONCE)
+        look, began = 1, time.monotonic()  # the clock is looked at when there are 1, 2, 4 ... items
         for item in self._items:
             if isinstance(item, tuple) and not isinstance(item, EventBatch):
                 if self._row < self._needed_from and not isinstance(item, Heartbeat):
                     self._row += 1
                     continue
                 waiting.append(item)
-                if len(waiting) >= min(self._batch_rows, SINGLES_AT_ONCE):
-                    yield from self._singles(waiting)
-                    waiting = []
-                continue
-            yield from self._singles(waiting)
-            waiting = []
-            yield from self._many(item)
+                if len(waiting) < look:
+                    continue
+                if look < most and time.monotonic() < began + MOST_SECONDS:
+                    look = min(2 * look, most)
+                    continue
+                yield from self._singles(waiting)
+            else:
+                yield from self._singles(waiting)
+                yield from self._many(item)
+            waiting, look, began = [], 1, time.monotonic()
         yield from self._singles(waiting)
 
     def read(self, item: Any) -> Iterator[RawRows | Arrivals]:
