@@ -53,7 +53,7 @@ class Waiting(Protocol):
 
     @property
     def waiting(self) -> str | None:
-        """What the sink waits for, such as a lock, and for how long; None if for nothing."""
+        """Return the lock or the like for which the sink waits, and since when; None if it does not wait."""
 
 
 def with_own_list(batch: OutputBatch) -> OutputBatch:

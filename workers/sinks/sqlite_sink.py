@@ -115,7 +115,7 @@ class SqliteSink:
 
     @property
     def waiting(self) -> str | None:
-        """What the sink waits for, None if for nothing."""
+        """Return the locked database and the seconds so far, None if the sink does not wait."""
         if self._locked_since is None:
             return None
         seconds, count = time.monotonic() - self._locked_since, sum(len(batch) for _, batch in self._pending)

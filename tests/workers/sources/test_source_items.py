@@ -252,16 +252,17 @@ def test_single_events_of_a_slow_generator_do_not_wait_for_many_others(monkeypat
 
     class Slow(list):
         def __iter__(self):
-            for item in super().__iter__():
-                now[0] += self.seconds
+            for number, item in enumerate(super().__iter__()):
+                now[0] += self.seconds if number >= self.burst else 0
                 yield item
 
     sizes = []
-    for seconds in (0, 0.004, 1.0):
+    for seconds, burst in ((0, 0), (0.004, 0), (1.0, 0), (1.0, 65)):
         items = Slow((VALUE, number, None) for number in range(1000))
-        items.seconds = seconds
+        items.seconds, items.burst = seconds, burst
         source = opened(stream(), items)
         sizes.append([len(batch) for reading in readings(source) for batch in reading.batches])
     assert sizes[0] == [1000]
-    assert max(sizes[1]) <= 0.2 / 0.004
+    assert max(sizes[1]) <= 0.1 / 0.004 + 1
     assert set(sizes[2]) == {1}
+    assert (sizes[3][0], set(sizes[3][1:])) == (66, {1})

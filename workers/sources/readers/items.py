@@ -28,7 +28,7 @@ ITEM_LENGTH = 3
 SINGLES_AT_ONCE = 16_384
 """At most this many single items are collected to one batch."""
 MOST_SECONDS = 0.1
-"""Single items are collected for this long, and at most as long again: a generator may wait for each of its items."""
+"""Single items are collected for this long, or until the next one comes: a generator may wait for each of its items."""
 
 
 class ItemsReader:
@@ -53,23 +53,20 @@ class ItemsReader:
         """Yield single events, collected into batches, and whole batches. Raises MalformedRowError for any other item."""
         waiting: list[Any] = []
         most = min(self._batch_rows, SINGLES_AT_ONCE)
-        look, began = 1, time.monotonic()  # the clock is looked at when there are 1, 2, 4 ... items
+        began = time.monotonic()
         for item in self._items:
             if isinstance(item, tuple) and not isinstance(item, EventBatch):
                 if self._row < self._needed_from and not isinstance(item, Heartbeat):
                     self._row += 1
                     continue
                 waiting.append(item)
-                if len(waiting) < look:
-                    continue
-                if look < most and time.monotonic() < began + MOST_SECONDS:
-                    look = min(2 * look, most)
+                if len(waiting) < most and time.monotonic() < began + MOST_SECONDS:
                     continue
                 yield from self._singles(waiting)
             else:
                 yield from self._singles(waiting)
                 yield from self._many(item)
-            waiting, look, began = [], 1, time.monotonic()
+            waiting, began = [], time.monotonic()
         yield from self._singles(waiting)
 
     def read(self, item: Any) -> Iterator[RawRows | Arrivals]:
