@@ -1,7 +1,7 @@
 """Settings and fixtures of all tests, and which tests run in one process.
 
-`make test` runs two processes. Tests with Ray or Spark run in one of them, in their order, so that each engine starts once. The other tests
-go by file to the free process.
+`make test` runs three processes. Tests with Ray or Spark run in one of them, in their order, so that each engine starts once. The other tests
+go by file to the free processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ten thousand random runs of each application and test program: no output, state or error differs when they are compiled."""
+"""Many random runs of each application and test program: no output, state or error differs when they are compiled."""
 
 import pytest
 
@@ -12,8 +12,9 @@ from experiments.fraud_detection.program import CyclicFraudDetection, FraudDetec
 from experiments.page_view_join.program import PageViewJoin
 from tests import programs
 from tests.dgs.compiled.random_runs import Runs, tags_of
+from tests.selection import MANY
 
-RUNS, FEW = 10_000, 40
+FEW = 40
 
 
 class Range(dgs.Program):
@@ -67,7 +68,7 @@ def campaign(name, runs):
 @pytest.mark.usefixtures("machine")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_ten_thousand_random_runs_are_those_of_the_interpreter(name):
-    wrong, done = campaign(name, RUNS)
+def test_random_runs_are_those_of_the_interpreter(name):
+    wrong, done = campaign(name, MANY)
     assert not wrong
     assert done.compiled > done.interpreted

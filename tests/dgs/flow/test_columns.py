@@ -19,6 +19,7 @@ from dgs.model.events import EventBatch
 from dgs.model.tags import Tag
 from dgs.monoids import COUNT, MAX, MEAN, MEAN_EXACT, SUM, AllOf, FieldOf, MapOf, Top
 from tests.dgs.flow import flows
+from tests.selection import seeds
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +40,9 @@ def check(case, seed):
         assert flows.counted_codes(found) == case.means(), f"seed {seed}"
 
 
-def test_corollary_4_4_with_columns():
-    for seed in range(250):
-        check(flows.case(seed), seed)
-
-
-@pytest.mark.slow
-def test_corollary_4_4_with_columns_at_full_size():
-    for seed in range(250, 30_000):
+@seeds(250)
+def test_corollary_4_4_with_columns(seeds):
+    for seed in seeds:
         check(flows.case(seed), seed)
 
 
@@ -111,14 +107,9 @@ def record(r):
     }
 
 
-def test_ready_made_steps_over_records():
-    for seed in range(250):
-        check(case_of_records(seed), seed)
-
-
-@pytest.mark.slow
-def test_ready_made_steps_over_records_at_full_size():
-    for seed in range(250, 20_000):
+@seeds(250)
+def test_ready_made_steps_over_records(seeds):
+    for seed in seeds:
         check(case_of_records(seed), seed)
 
 

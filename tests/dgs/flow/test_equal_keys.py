@@ -15,6 +15,7 @@ from dgs.flow.panes import count, sliding, tumbling
 from dgs.monoids import COUNT, SUM
 from dgs.testing import run_plans, simulate
 from tests.dgs.flow import flows
+from tests.selection import seeds
 
 KEYS = [
     lambda key, v: [v % 2, float(v % 2), bool(v % 2), -0.0 if not v % 2 else 1.0][v // 2 % 4],
@@ -96,14 +97,10 @@ def check(seeds):
             assert flows.counted_codes(found) == one.means(), f"seed {seed}"
 
 
-def test_the_form_of_a_key_does_not_depend_on_order_or_columns(monkeypatch):
+@seeds(300)
+def test_the_form_of_a_key_does_not_depend_on_order_or_columns(monkeypatch, seeds):
     monkeypatch.setattr(columnar, "FEWEST", 0)
-    check(range(300))
-
-
-@pytest.mark.slow
-def test_the_form_of_a_key_does_not_depend_on_order_or_columns_at_full_size():
-    check(range(300, 20_000))
+    check(seeds)
 
 
 def test_the_form_of_a_key_does_not_depend_on_the_plan():

@@ -1,4 +1,4 @@
-"""The laws of pipelines: by their definition, and through the runtime. The profile `exploring` tries 50,000 cases of each."""
+"""The laws of pipelines: by their definition, and through the runtime. `make test-all` tries 5,000 cases of each."""
 
 import functools
 from collections import Counter
@@ -46,10 +46,10 @@ from tests.dgs.pico.random_pipelines import (
     source,
     streams,
 )
+from tests.selection import EXPLORES, MANY
 
-EXPLORES = settings.get_current_profile_name() == "exploring"
 sized = settings(
-    max_examples=50_000 if EXPLORES else 12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=MANY // 2 if EXPLORES else 12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 searching = settings(sized, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)
 

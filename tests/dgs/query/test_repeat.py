@@ -15,6 +15,7 @@ from dgs.query.mrql import script
 from dgs.query.relation import Source
 from dgs.query.split import split
 from dgs.query.types import INT, Schema
+from tests.selection import seeds
 
 SOURCES = {
     "E": Source("E", Schema.of(a=INT, b=INT), deletes=True),
@@ -113,9 +114,7 @@ def merged_into_itself(compaction, state, increment):
     return merged(compaction, state, merged(compaction, state, increment))
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(500), pytest.param(range(500, 25_000), marks=pytest.mark.slow)], ids=len
-)
+@seeds(500)
 @pytest.mark.parametrize("name", LOOPS)
 def test_repeat_exact_is_batch(name, seeds):
     assert not [seed for seed in seeds if differs(name, seed, merged)]

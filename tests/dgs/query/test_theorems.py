@@ -39,15 +39,11 @@ from dgs.query.split import weighing
 from dgs.query.sql_text import text_of
 from dgs.query.types import FLOAT, INT, Schema, order_key
 from tests.dgs.query.drawn import Drawing, total
+from tests.selection import seeds
 
-QUICK = range(2000)
-MANY = [range(first, first + 10_000) for first in range(0, 100_000, 10_000)]
+QUICK = 2000
 HISTORIES = 16
 """The number of cases that share a query."""
-
-many = pytest.mark.parametrize(
-    "seeds", [QUICK, *(pytest.param(one, marks=pytest.mark.slow, id=f"from {one.start:,}") for one in MANY)]
-)
 
 
 @lru_cache(maxsize=1)
@@ -147,7 +143,7 @@ def same(one, other):
     return type(one) is type(other) and one == other
 
 
-@many
+@seeds(QUICK)
 def test_h_is_a_homomorphism(seeds):
     for seed, case in cases(seeds):
         stream = case.random.choice([*case.drawing.streams])
@@ -166,7 +162,7 @@ def same_states(one, other):
     return all(same(a, b) for a, b in pairs)
 
 
-@many
+@seeds(QUICK)
 def test_merge_is_a_commutative_monoid(seeds):
     for seed, case in cases(seeds):
         if any(of.kind == "float64" for one in case.program.held for of in one.layout.schema.types):
@@ -175,13 +171,13 @@ def test_merge_is_a_commutative_monoid(seeds):
         assert len(encoded) == 1, seed
 
 
-@many
+@seeds(QUICK)
 def test_answer_is_the_query(seeds):
     for seed, case in cases(seeds):
         assert same(case.answer(case.joined(case.states())), case.expected()), seed
 
 
-@many
+@seeds(QUICK)
 def test_deletion_undoes_insertion(seeds):
     for seed, case in cases(seeds, deletes=True):
         noise = [(name, case.drawing.row(source)) for name, source in case.drawing.streams.items()]
@@ -191,7 +187,7 @@ def test_deletion_undoes_insertion(seeds):
         assert same(case.answer(case.joined(case.states())), case.expected()), seed
 
 
-@many
+@seeds(QUICK)
 def test_support_decides(seeds):
     """A group exists iff it has rows, whatever its sums are: its rows are +x and -x of a key that stays, or come and go.
 
@@ -215,7 +211,7 @@ def test_support_decides(seeds):
         assert found == [*((key, 0) for key in sorted(stays)), (8, None)], seed
 
 
-@many
+@seeds(QUICK)
 def test_places_agree(seeds):
     """DuckDB's planning takes the most time, so most queries have few nodes."""
     for seed in seeds:

@@ -24,6 +24,7 @@ from dgs.query.evaluate import Evaluation, rows_of, zbag
 from dgs.query.relation import Aggregate, Group, Join, Key, Map, Order, Source, Where, column, walk
 from dgs.query.scalar import call, literal, substituted, when
 from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Schema, order_key
+from tests.selection import seeds
 
 SCHEMA = Schema.of(i=INT, j=INT, f=FLOAT, g=FLOAT, t=TEXT, u=TEXT, b=BOOL, c=BOOL, at=TIME)
 NOON = dt.datetime(2024, 2, 29, 12, 30, 15, 7)  # noqa: DTZ001 - times of queries have no zone
@@ -184,9 +185,7 @@ def differs(seeds):
     return None, done
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(500), pytest.param(range(30_000), marks=pytest.mark.slow)], ids=["quick", "many"]
-)
+@seeds(500)
 def test_arrow_equals_the_interpreter(seeds):
     difference, done = differs(seeds)
     assert difference is None

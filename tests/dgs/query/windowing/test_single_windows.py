@@ -3,12 +3,11 @@
 from collections import Counter
 from random import Random
 
-import pytest
-
 from dgs.query.evaluate import ZBag, answers
 from dgs.query.relation import Group, Join, Map, Relation, Script, Source, Window, column
 from dgs.query.windowing.window_panes import Windowed, windowed
 from tests.dgs.query.drawn import Drawing, total
+from tests.selection import seeds
 
 
 class InWindows(Drawing):
@@ -101,9 +100,7 @@ def differs(seed: int) -> bool | None:
     return by_window(whole, tables, fixed) != Counter(rows)
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(1000), pytest.param(range(1000, 100_000), marks=pytest.mark.slow)], ids=len
-)
+@seeds(1000)
 def test_answers_of_single_windows_are_the_answer_of_the_query(seeds: range) -> None:
     found = Counter(map(differs, seeds))
     assert found[False] > len(seeds) / 10

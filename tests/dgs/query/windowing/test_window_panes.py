@@ -15,6 +15,7 @@ from dgs.query.relation import Aggregate, Group, Map, Relation, Script, Source, 
 from dgs.query.scalar import call
 from dgs.query.types import INT, Schema
 from dgs.query.windowing.window_panes import Joined, Paned, Windowed, WindowPanes, windowed
+from tests.selection import seeds
 
 STREAM = Source("s", Schema.of(k=INT, v=INT, ts=INT))
 
@@ -67,9 +68,7 @@ def paned(size: int, slide: int) -> tuple[Relation, Windowed]:
     return query, whole
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(2000), pytest.param(range(2000, 100_000), marks=pytest.mark.slow)], ids=len
-)
+@seeds(2000)
 def test_panes_are_windows(seeds: range) -> None:
     assert not [seed for seed in seeds if differs(seed)]
 
