@@ -70,6 +70,10 @@ class LogOptions:
         if (stream is None) == (key is None):
             raise _wrong("say either .option('stream', NAME) or .option('key', COLUMN)")
         names = (stream,) if stream is not None else _listed(given.get("streams", ""))
+        if stream is not None and _listed(given.get("streams", "")) not in ((), names):
+            raise _wrong("the option `streams` belongs to `key`; with `stream` all rows are of that stream")
+        if given.get("unit") not in (None, "none", *NANOSECONDS):
+            raise _wrong(f"unit is one of {', '.join(NANOSECONDS)}, not {given['unit']!r}")
         for name in names:
             if not STREAM_ID.fullmatch(name):
                 raise _wrong(f"{name!r} is no name of a stream: {_LETTERS}")
@@ -114,11 +118,15 @@ class LogOptions:
                 raise _wrong(f"there is no column {name!r}; the columns are {', '.join(types)}")
         kind = types[self.ts]
         if kind not in TIMES:
-            advice = " or ".join(f"CAST({self.ts} AS {to}) AS {self.ts}" for to in _casts(kind))
+            name = in_sql(self.ts)
+            advice = " or ".join(f"CAST({name} AS {to}) AS {name}" for to in _casts(kind))
             raise _wrong(
                 f"the times in column {self.ts!r} are of type {kind}, and must be integers or timestamps: "
                 f"select {advice}"
             )
+        if self.key is not None and not str(types[self.key]).startswith(NAMING):
+            raise _wrong(f"column {self.key!r} of type {types[self.key]} cannot name a stream: make it text")
+        self.delay("us" if kind.startswith("timestamp") else None)
         return self
 
     def check_stream(self, name: str) -> None:
@@ -135,6 +143,9 @@ class LogOptions:
 
 
 TIMES = frozenset(["tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz"])
+
+NAMING = ("string", "char", "varchar", "binary", "boolean")
+"""Beginnings of the types of a column that names streams."""
 
 
 _LETTERS = "it must start with a letter or _ and go on with letters, digits, '_', '.' and '-'"
@@ -161,6 +172,24 @@ def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise _wrong(f"{name} is a number from 0 on, not {text!r}")
     return int(text)
+
+
+def quoted(column: str) -> str:
+    """Return the name of a column, quoted for SQL.
+
+    >>> quoted("the.stream")
+    '`the.stream`'
+    """
+    return f"`{column.replace('`', '``')}`"
+
+
+def in_sql(column: str) -> str:
+    """Return the name of a column as advice shows it: quoted only if SQL needs that.
+
+    >>> in_sql("at"), in_sql("the time")
+    ('at', '`the time`')
+    """
+    return column if re.fullmatch("[A-Za-z_]\\w*", column) else quoted(column)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from dgs.errors import MalformedRowError, UsageError
 from dgs.spark_bridge.data_source.log_delivery import Delivery
-from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.data_source.log_options import LogOptions, in_sql
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import StagedRows, Staging, read
 from dgs.workers.event_log import failure, owner, summary
@@ -38,6 +38,15 @@ ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batch
 """With this trigger Spark would commit epochs without ever writing the rows of one."""
 
 DGS = 'format("dgs")'
+
+UNFIT = {
+    "YearMonthIntervalType": ("years and months", "CAST({} AS STRING)"),
+    "CalendarIntervalType": ("an interval of the calendar", "CAST({} AS STRING)"),
+    "VariantType": ("a variant", "to_json({})"),  # which Arrow sees as two columns of bytes
+    "GeometryType": ("shapes", "st_asbinary({})"),  # Arrow and Parquet differ
+    "GeographyType": ("shapes", "st_asbinary({})"),
+}
+"""For a type that a log cannot hold, what it holds, and an expression that gives another."""
 
 AT_ONCE = 8
 """Streams made durable at the same time: each waits for the disk."""
@@ -146,7 +155,11 @@ class LogWrite:
         if self.options.stream is not None:
             yield self.options.stream, table
             return
-        keys = one_chunk(table.column(self.options.key)).cast(pa.string()).dictionary_encode()
+        try:
+            keys = one_chunk(table.column(self.options.key)).cast(pa.string()).dictionary_encode()
+        except pa.ArrowInvalid:
+            message = f"{DGS}: column {self.options.key!r} has bytes in some row that are no text: select one that names the stream"
+            raise UsageError(message=message) from None
         for index, stream in enumerate(keys.dictionary.to_pylist()):
             self.options.check_stream(stream)
             yield stream, table.filter(pc.equal(keys.indices, index))
@@ -179,17 +192,18 @@ def columns_of(schema: StructType) -> pa.Schema:
             raise UsageError(
                 message=f"{DGS}: there are several columns {field.name!r} (Spark takes upper for lower case): name each once"
             )
-        if (
-            "interval year" in field.dataType.simpleString()
-            or "interval month" in field.dataType.simpleString()
-        ):
-            cast = f"CAST({field.name} AS STRING) AS {field.name}"
-            raise UsageError(message=f"{DGS}: column {field.name!r} holds years and months: select {cast}")
-        if field.dataType.simpleString() == "variant":  # which Arrow sees as two columns of bytes
-            raise UsageError(
-                message=f"{DGS}: column {field.name!r} is a variant: select to_json({field.name}) AS {field.name}"
-            )
-    return pa.schema([_nullable(field) for field in to_arrow_schema(schema, timezone="UTC")])
+        for kind in _inside(field.dataType):
+            if (unfit := UNFIT.get(type(kind).__name__)) is not None:
+                problem, expression = unfit
+                whole = expression if kind is field.dataType else "to_json({})"
+                name = in_sql(field.name)
+                advice = f"select {whole.format(name)} AS {name}"
+                raise UsageError(message=f"{DGS}: column {field.name!r} holds {problem}: {advice}")
+    try:  # nullable at every level: if a record is null, Arrow makes its parts null too
+        return to_arrow_schema(schema.toNullable(), timezone="UTC").remove_metadata()
+    except ValueError:
+        message = f"{DGS}: some column holds maps without a type of keys: select CAST(map() AS MAP<STRING, STRING>) in its place"
+        raise UsageError(message=message) from None
 
 
 def unit_of(columns: pa.Schema, ts: str) -> str | None:
@@ -198,16 +212,14 @@ def unit_of(columns: pa.Schema, ts: str) -> str | None:
     return str(kind.unit) if pa.types.is_timestamp(kind) else None
 
 
-def _nullable(field: pa.Field) -> pa.Field:
-    """Return a column that is nullable at every level: if a record is null, Arrow makes its parts null too."""
-    kind = field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_nullable(part) for part in kind])
-    elif pa.types.is_map(kind):
-        kind = pa.map_(kind.key_type, _nullable(kind.item_field))
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_nullable(kind.value_field))
-    return pa.field(field.name, kind)
+def _inside(kind: DataType) -> Iterator[DataType]:
+    """Yield a type and those of its parts."""
+    yield kind
+    parts = [field.dataType for field in kind] if isinstance(kind, StructType) else []
+    parts += [kind.elementType] if isinstance(kind, ArrayType) else []
+    parts += [kind.keyType, kind.valueType] if isinstance(kind, MapType) else []
+    for part in parts:
+        yield from _inside(part)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

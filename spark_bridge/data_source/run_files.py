@@ -45,6 +45,14 @@ NO_COLUMNS: Mapping[str, int] = MappingProxyType({})
 PREFERRED = ("spark", "parquet", "jsonl", "csv")
 """Kinds of sinks, in the order of preference: the first ones record types best."""
 
+_LINES = arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+"""An empty line is a null in the only column."""
+
+_VALUES = arrow_csv.ConvertOptions(
+    null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+)
+"""The sink writes nulls as nothing and quotes text; `nan` is a number."""
+
 _NAME = re.compile(r"part-(?:(\d{6,})-)?\d+(?:-\d+)?\.\w+")
 
 
@@ -202,7 +210,7 @@ def _tables(
         if ".parquet" in path.name:
             yield from _of_parquet(path, schema, conditions)
         elif ".csv" in path.name:
-            yield readable(arrow_csv.read_csv(path))
+            yield readable(arrow_csv.read_csv(path, parse_options=_LINES, convert_options=_VALUES))
         else:
             yield from map(readable, _of_lines(path))
 

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from dgs.spark_bridge.data_source.log_options import LogOptions
-from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, literal, quoted
+from dgs.spark_bridge.data_source.log_options import LogOptions, quoted
+from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, literal
 
 PART = f"{HIDDEN}part"
 """The column with the number of a row."""

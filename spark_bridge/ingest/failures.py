@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
-from dgs.spark_bridge.ingest.queries import FILES, Query, quoted, resolved, told
+from dgs.spark_bridge.data_source.log_options import quoted
+from dgs.spark_bridge.ingest.queries import FILES, Query, resolved, told
 from dgs.spark_bridge.ingest.text_files import TEXT
 from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence, text_of
 from dgs.spark_bridge.session.settings_advice import absent
@@ -25,6 +26,9 @@ _ADVICE = {
         ". Spark takes upper for lower case: let it tell them apart with `spark: {conf: {spark.sql.caseSensitive: true}}`, and give them "
         "names under `select:` that differ in more"
     ),
+    "is not a valid Spark SQL Data Source": ". If it is a source of streams only, say `trigger: 5s`",
+    "No FileSystem for scheme": ". Its package belongs under `spark: {conf: {spark.jars.packages: ...}}`",
+    "S3AFileSystem not found": ". Put `org.apache.hadoop:hadoop-aws:VERSION` under `spark: {conf: {spark.jars.packages: ...}}`",
     "TIME(MILLIS": ". Spark reads no times of day in milliseconds: write them with microseconds",
     "UNSUPPORTED_TIME_TYPE": ". Spark reads times of day with `spark: {conf: {spark.sql.timeType.enabled: true}}`",
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": (

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dgs.errors import PlanFileError
+from dgs.errors import PlanFileError, UsageError
 from dgs.errors.hidden_values import masked_data
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_options import LogOptions
@@ -180,6 +180,8 @@ class Feed:
                     return None
             if (error := running.exception()) is not None:
                 raise put_here.error or error
+            if not self.query.is_bounded and not stop.is_set():
+                raise UsageError(message="something else stopped it: go on with `dgs resume`")
             return f"{PREFIX}{running.id}"
 
     def _batches(self, query: Query, rows: Any, checkpoint: Path | None) -> MicroBatches:

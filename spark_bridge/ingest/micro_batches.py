@@ -16,16 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dgs.errors import UsageError
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_delivery import Delivery
-from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.data_source.log_options import LogOptions, quoted
 from dgs.spark_bridge.data_source.log_writer import AT_ONCE, BATCH_WRITE, unit_of
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
 from dgs.spark_bridge.ingest import row_writing
 from dgs.spark_bridge.ingest.division import Division, are_same
+from dgs.spark_bridge.ingest.found_files import gone
 from dgs.spark_bridge.ingest.left_out import LeftOut
-from dgs.spark_bridge.ingest.queries import FAILED, is_of_rows, quoted
+from dgs.spark_bridge.ingest.queries import FAILED, is_of_rows
 from dgs.spark_bridge.ingest.row_writing import Written, undivided, written
 from dgs.spark_bridge.ingest.succession import Succession
 from dgs.spark_bridge.session.running_jobs import conf
@@ -106,6 +108,7 @@ class MicroBatches:
             self.options.checked(dict(rows.dtypes))
             query = self._query
             if query.checkpoint is not None:
+                self._check_files(Path(query.checkpoint), batch)
                 succession = Succession(self.division, query, Path(query.checkpoint).parent)
                 if succession.concerns(batch):
                     rows = succession.beyond(rows, batch)
@@ -161,7 +164,20 @@ class MicroBatches:
         """The query that writes, by the id in its checkpoint directory."""
         if self.checkpoint is None:
             return Query(self.options.query or BATCH_WRITE)
-        return Query(read_object(self.checkpoint / "metadata")["id"], str(self.checkpoint))
+        id_ = read_object(self.checkpoint / "metadata").get("id")
+        if id_ is None:
+            message = f"Spark's checkpoint {self.checkpoint} was removed while its query ran: begin the run anew, with `--fresh`"
+            raise UsageError(message=message)
+        return Query(id_, str(self.checkpoint))
+
+    def _check_files(self, checkpoint: Path, batch: int) -> None:
+        """Raise UsageError if a file of a batch is gone: Spark would pass over it."""
+        if files := gone(checkpoint, batch):
+            more = f" and {len(files) - 1} others" if len(files) > 1 else ""
+            message = (
+                f"{files[0]}{more} went away before Spark read it: put it back and go on with `dgs resume`"
+            )
+            raise UsageError(message=message)
 
     def _commit(self, spark: Any, batch: int, found: Written, query: Query) -> int:
         """Make the events of a batch part of the log; return their number."""

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from dgs.errors import PlanFileError, UsageError
 from dgs.job.schema import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.job.units import TimeUnit
-from dgs.spark_bridge.data_source.log_options import listed
+from dgs.spark_bridge.data_source.log_options import listed, quoted
 from dgs.spark_bridge.ingest import text_files
 from dgs.spark_bridge.ingest.casts import argument, either, tolerant
 from dgs.spark_bridge.session.settings_advice import text
@@ -161,6 +161,9 @@ def shaped(rows: Any, query: Query, *, knows_files: bool = True) -> Any:
     source = query.source
     if source.where is not None:
         rows = rows.where(source.where)
+    knows_files = knows_files and "_metadata" not in map(
+        str.lower, rows.columns
+    )  # a column of the files hides Spark's own
     select, failures = query.selected
     hidden = [f"{condition} AS {FAILED}{i}" for i, condition in enumerate(failures.values())]
     if query.malformed == "dead_letter" and failures:
@@ -186,7 +189,7 @@ def _check_names(columns: Sequence[str]) -> None:
     for name in columns:
         if not is_of_rows(name):
             advice = (
-                f"name the columns under `select:`, and this one `{quoted(name)} AS ...`, if it is needed"
+                f"name the columns under `select:`, and this one as {quoted(name)} AS ..., if it is needed"
             )
             raise UsageError(message=f"the name of column {name!r} is one that dgs gives itself: {advice}")
 
@@ -224,11 +227,14 @@ def prepared(rows: Any, *, key: str | None = None, streams: int | Sequence[str] 
 
     `streams`: their names, then each has a task of its own; or their number, 0 if unknown, then some tasks may get several. Without a
     `key` no row moves: the tasks sort their own rows, and the commit merges them.
+    Raises UsageError.
     """
     if key is None:
         return rows
     column = quoted(key)  # unquoted, a dot would select a field of a record
-    if isinstance(streams, int):
+    if isinstance(streams, str) or (isinstance(streams, int) and streams < 0):
+        raise UsageError(message=f"prepared: `streams` is a list of names, or their number, not {streams!r}")
+    if isinstance(streams, int) or not streams:
         return rows.repartition(streams, column) if streams else rows.repartition(column)
     from pyspark.sql import functions as sql
 
@@ -246,15 +252,6 @@ def resolved(path: str, base_dir: Path) -> str:
     if whole.exists():
         return escaped(str(whole))
     return path if Path(path).is_absolute() else f"{escaped(str(base_dir))}/{path}"
-
-
-def quoted(column: str) -> str:
-    """Return the name of a column, quoted for SQL.
-
-    >>> quoted("the.stream")
-    '`the.stream`'
-    """
-    return f"`{column.replace('`', '``')}`"
 
 
 def escaped(path: str) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 
 from dgs.errors import ReplayMismatchError, UnrepeatableLogError
 from dgs.job.run_directory import read_object
-from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.data_source.log_options import LogOptions, quoted
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
 from dgs.spark_bridge.ingest.division import PART, Division
-from dgs.spark_bridge.ingest.queries import is_of_rows, literal, quoted
+from dgs.spark_bridge.ingest.queries import is_of_rows, literal
 from dgs.workers.event_log import owner, summary
 from dgs.workers.event_log.segments import Segment
 from dgs.workers.storage.disk import make_directory, replace_with

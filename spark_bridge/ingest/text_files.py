@@ -16,6 +16,8 @@ from dgs.job.schema import SparkSource
 TEXT = frozenset(["csv", "json"])
 """Formats that have an encoding."""
 
+_MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+
 _CHARSETS = {
     "utf-8": "UTF-8",
     "utf-8-sig": "UTF-8",
@@ -41,6 +43,9 @@ def problems_of(source: SparkSource) -> Iterator[str]:
         yield "`encoding:` is that of files of format csv or json"
     elif charset is None:
         yield f"Spark reads no {source.encoding}: convert the files, or use a `csv` or `jsonl` source"
+    mode = next((value for name, value in source.options.items() if name.lower() == "mode"), _MODES[0])
+    if source.format in TEXT and str(mode).upper() not in _MODES:  # Spark would take it for PERMISSIVE
+        yield f"`mode: {mode}` is none of {', '.join(_MODES)}"
     try:
         java_pattern(source.ts.format or "%Y")
     except ValueError as error:

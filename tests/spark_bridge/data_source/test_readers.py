@@ -59,6 +59,39 @@ def test_reader_gives_the_outputs_of_every_sink_of_files(sink, every, tmp_path):
     assert sorted(frame_of(finished(tmp_path, **settings)).to_pylist(), key=lambda row: row["ts"]) == EXPECTED
 
 
+class Told(dgs.Program):
+    """Outputs the payloads."""
+
+    def init(self):
+        return None
+
+    def update(self, state, event, emit) -> None:
+        emit(event.payload)
+
+
+@pytest.mark.parametrize("sink", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "values",
+    [["a", None, "", "b\nc"], [None, 1.5, float("inf"), float("nan")], [True, None], [None]],
+)
+def test_reader_gives_nulls_and_all_numbers_back(values, sink, tmp_path):
+    items = [("n", ts, value) for ts, value in enumerate(values)]
+    settings = {"sinks": [{sink: {"path": str(tmp_path / "out")}}]}
+    run = dgs.run(
+        Told, streams={"s": items}, runtime="local", run_dir=tmp_path / "run", settings=settings
+    ).run_dir
+    assert list(map(repr, frame_of(run).column("value").to_pylist())) == list(map(repr, values))
+
+
+@pytest.mark.parametrize("sink", ["jsonl", "csv", "parquet", "spark"])
+def test_empty_records_are_outputs_like_others(sink, tmp_path):
+    settings = {"sinks": [{sink: {"path": str(tmp_path / "out")}}]}
+    run = dgs.run(
+        Told, streams={"s": [("n", 1, {})]}, runtime="local", run_dir=tmp_path / "run", settings=settings
+    ).run_dir
+    assert frame_of(run).column("value").to_pylist() == ["{}"]
+
+
 def test_reader_gives_the_checkpoints_that_are_kept(tmp_path):
     run = finished(tmp_path, checkpoint={"every": "1ms", "keep": 2})
     found = frame_of(run, what="checkpoints").to_pylist()

@@ -8,7 +8,16 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
-from pyspark.sql.types import ArrayType, IntegerType, StructType, YearMonthIntervalType
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 from dgs.errors import UsageError
 from dgs.spark_bridge.data_source.format import DgsDataSource
@@ -96,6 +105,26 @@ def test_batch_is_a_number(batch):
         LogOptions.parsed({"log": "/log", "stream": "s", "batch": batch})
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"stream": "s", "streams": "a,b"}, "`streams` belongs to `key`"),
+        ({"stream": "s", "unit": "bananas"}, "unit is one of ns, us, .*, not 'bananas'"),
+        ({"stream": "s", "max_delay": "1s"}, "needs the unit of column 'ts'"),
+        ({"key": "k"}, "column 'k' of type struct<a:int> cannot name a stream"),
+    ],
+)
+def test_contradictory_options_are_refused_before_any_work(given, problem):
+    columns = {"ts": "bigint", "k": "struct<a:int>"}
+    with pytest.raises(UsageError, match=problem):
+        LogOptions.parsed({"log": "/log", **given}).checked(columns)
+
+
+def test_advice_quotes_names_that_sql_cannot_take():
+    with pytest.raises(UsageError, match=r"select CAST\(`the.day` AS TIMESTAMP\) AS `the.day`"):
+        LogOptions.parsed({"log": "/log", "stream": "s", "ts": "the.day"}).checked({"the.day": "date"})
+
+
 @pytest.mark.parametrize("writer", [DgsDataSource.writer, DgsDataSource.streamWriter])
 def test_log_is_not_overwritten(writer, tmp_path):
     options = {"log": str(tmp_path / "log"), "stream": "s"}
@@ -141,8 +170,13 @@ def test_key_column_may_have_a_dot_in_its_name(spark, tmp_path):
     ("kind", "problem"),
     [
         ([("v", IntegerType()), ("V", IntegerType())], "several columns 'v'"),
-        ([("v", YearMonthIntervalType())], r"select CAST\(v AS STRING\) AS v"),
+        ([("v v", YearMonthIntervalType())], r"select CAST\(`v v` AS STRING\) AS `v v`"),
         ([("v", ArrayType(YearMonthIntervalType(1, 1)))], "years and months"),
+        (
+            [("v", MapType(LongType(), StructType().add("x", VariantType())))],
+            r"a variant: select to_json\(v\)",
+        ),
+        ([("v", MapType(NullType(), NullType(), False))], "maps without a type of keys"),
     ],
 )
 def test_columns_that_a_log_cannot_hold_are_refused(kind, problem):
@@ -151,6 +185,18 @@ def test_columns_that_a_log_cannot_hold_are_refused(kind, problem):
         schema.add(name, type_)
     with pytest.raises(UsageError, match=problem):
         LogWrite.of({"log": "/log", "stream": "s"}, schema)
+
+
+def test_lists_that_are_all_empty_are_in_the_log(spark, tmp_path):
+    assert written(spark, tmp_path / "log", "SELECT 1 AS ts, array() AS v").to_pylist() == [
+        {"ts": 1, "v": []}
+    ]
+
+
+@pytest.mark.parametrize("streams", ["s0,s1", -1])
+def test_prepared_refuses_other_things_than_names(spark, streams):
+    with pytest.raises(UsageError, match="`streams` is a list of names, or their number"):
+        prepared(spark.range(1), key="id", streams=streams)
 
 
 def test_prepared_gives_each_named_stream_a_task_of_its_own(spark):

@@ -53,6 +53,13 @@ def test_csv_files_give_the_same_rows_through_spark(spark, tmp_path, encoding, n
     assert rows_of(tmp_path, through, "through") == expected
 
 
+def test_misspelt_mode_is_refused():
+    source = {"spark": {"format": "csv", "path": "a.csv", "options": {"Mode": "FAILFAS"}}}
+    stream = StreamConfig.model_validate({"id": "s", "tags": {"kind": "row"}, "source": source})
+    with pytest.raises(PlanFileError, match="`mode: FAILFAS` is none of FAILFAST, PERMISSIVE"):
+        queries_of([stream], unit="ms")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_json_files_give_the_same_rows_through_spark(spark, tmp_path, encoding):
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in LINES)

@@ -105,10 +105,18 @@ def _arrow(values: Column) -> Any:
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     try:
         if not any(isinstance(value, (set, frozenset)) for value in listed):
-            return pa.array(listed)
+            array = pa.array(listed)
+            if not _has_empty_record(array.type):  # Parquet cannot hold one
+                return array
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     return pa.array([None if value is None else text_of(value) for value in listed], pa.string())
+
+
+def _has_empty_record(kind: pa.DataType) -> bool:
+    """Return whether a type has a record without fields."""
+    parts = [kind.field(i).type for i in range(kind.num_fields)]
+    return (pa.types.is_struct(kind) and not parts) or any(map(_has_empty_record, parts))
 
 
 def _combined(values: Column) -> Any:
