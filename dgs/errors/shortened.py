@@ -7,6 +7,8 @@ part of a secret would no longer be found.
 'no file yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy...(4,904 more)...yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'
 >>> shortened("/home/ann/plan.yaml")
 '/home/ann/plan.yaml'
+>>> short_repr([10**5000, "x"])
+"[<int whose repr raises ValueError>, 'x']"
 >>> around("select x, " * 100, 500)
 ('... select x, select x, select x, select x, select x, select x, select x, select x, select x, select x,...', 54)
 """
@@ -14,6 +16,8 @@ part of a secret would no longer be found.
 from __future__ import annotations
 
 import re
+import reprlib
+from typing import Any
 
 LONGEST_LINE = 1_500
 """The characters of the longest line that is kept whole. Few paths are longer."""
@@ -26,6 +30,20 @@ _BEGINNING, _END = 64, 32
 
 _AROUND = 50
 """Characters that are left on both sides of a place."""
+
+
+class Short(reprlib.Repr):
+    """Short reprs of any values of users, also of those that have none, such as an integer of more than 4,300 digits."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        """Return the repr of a value, or of a part of one, or say that it raises."""
+        try:
+            return super().repr1(x, level)
+        except Exception as error:  # noqa: BLE001 - it comes from code of users
+            return f"<{type(x).__name__} whose repr raises {type(error).__name__}>"
+
+
+short_repr = Short().repr
 
 
 def shortened(text: str) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from dgs.errors import UsageError
 from dgs.errors.nearest import did_you_mean
+from dgs.errors.shortened import short_repr
 from dgs.frames.tables import FrameColumnError, FrameError, FrameKindError, of_records, of_table
 from dgs.model import columns
 from dgs.model.columns import Column
@@ -171,7 +172,7 @@ def streams_by_name(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any
                 raise UsageError(message=f"stream {name!r} has the id {one.id!r}: leave out one of the names")
         return dict(streams)
     if not isinstance(streams, Iterable):
-        raise UsageError(message=f"streams={streams!r} is no streams: give streams={{name: ...}}")
+        raise UsageError(message=f"streams={short_repr(streams)} is no streams: give streams={{name: ...}}")
     found: dict[str, Any] = {}
     for one in streams:
         name = getattr(one, "id", None)

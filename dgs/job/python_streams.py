@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import UsageError
+from dgs.errors.shortened import short_repr
 from dgs.frames.frame_stream import UNITS, Stream, streams_by_name
 from dgs.frames.tables import FrameKindError, MixedTimesError, is_table, of_table
 from dgs.model.events import EventBatch
@@ -67,7 +68,7 @@ def _again(name: str, items: Any) -> Any:
     if is_table(items):
         return Stream(of_table(items))
     if not isinstance(items, Iterable):
-        problem = f"{items!r} has no items"
+        problem = f"{short_repr(items)} has no items"
         raise FrameKindError(stream=name, problem=problem, advice="Give a list of them, or a data frame")
     return items if isinstance(items, Mapping) else list(items)
 
@@ -169,4 +170,5 @@ def _kinds(program: Program, items: Any) -> list[str]:
 def _kind(tag: Any) -> str:
     if isinstance(tag, Tag):
         return tag.kind
-    return str(tag[0]) if isinstance(tag, tuple) and tag else str(tag)
+    name = tag[0] if isinstance(tag, tuple) and tag else tag
+    return str(name) if isinstance(name, str) else short_repr(name)

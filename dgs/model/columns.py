@@ -10,7 +10,6 @@ row). The data path uses only the functions here; they return views instead of c
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dgs.errors import ProgramError
+from dgs.errors.shortened import short_repr
 
 Column = Any
 """np.ndarray | pa.Array | pa.ChunkedArray | list | dict[str, Column]"""
@@ -89,7 +89,7 @@ def from_user(given: Any, what: str) -> Column:
     if isinstance(given, (list, pa.Array, pa.ChunkedArray)) or (type(given) is np.ndarray and given.ndim):
         return of_sequence(given)
     if not is_column(given):
-        problem = f"{reprlib.repr(given)} is no column: give a list or an array, or a dictionary of these"
+        problem = f"{short_repr(given)} is no column: give a list or an array, or a dictionary of these"
         raise ProgramError(program=what, problem=problem)
     if isinstance(given, dict):
         made = {name: from_user(part, what) for name, part in given.items()}

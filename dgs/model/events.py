@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dgs.errors import ProgramError
+from dgs.errors.shortened import short_repr
 from dgs.model import columns
 from dgs.model.columns import Column, RowNumbers
 from dgs.model.order import OrderKey
@@ -242,7 +242,7 @@ def _integers(given: Any, what: str) -> Int64s:
             return found.astype(np.int64, copy=False)
     except (TypeError, ValueError, OverflowError):  # ragged lists, or objects that NumPy cannot convert
         pass
-    problem = f"{what} is {reprlib.repr(given)}; expected integers of 64 bits, one for each event"
+    problem = f"{what} is {short_repr(given)}; expected integers of 64 bits, one for each event"
     raise ProgramError(program=OF, problem=problem)
 
 
@@ -250,7 +250,7 @@ def _tags(given: Any, events: int) -> tuple[Tag, ...]:
     """Return the tags of a batch. Raises ProgramError."""
     tags = tuple(given) if isinstance(given, Iterable) else ()
     if not all(isinstance(tag, Tag) for tag in tags) or (events and not tags):
-        raise ProgramError(program=OF, problem=f"tags are {reprlib.repr(given)}; expected a list of Tag")
+        raise ProgramError(program=OF, problem=f"tags are {short_repr(given)}; expected a list of Tag")
     return tags
 
 

@@ -11,7 +11,6 @@ True
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +19,7 @@ from numbers import Complex, Real
 from typing import Any, Self
 
 from dgs.errors import ProgramError
+from dgs.errors.shortened import short_repr
 
 Key = Hashable
 
@@ -57,7 +57,7 @@ def key_problem(kind: str, key: Key | type) -> str | None:
     if type(key) in _PLAIN or (found := next(refused_in(key), None)) is None:
         return None
     remedy = "a tuple of its parts" if found.__hash__ is None else "str(...) of it, or count whole units"
-    return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take {remedy}; got {reprlib.repr(key)}"
+    return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take {remedy}; got {short_repr(key)}"
 
 
 def refused_in(key: Key | type) -> Iterator[type]:
@@ -121,7 +121,7 @@ class Kind(str):
         if not self.is_keyed:
             if key:
                 raise ProgramError(
-                    program=str(self), problem=f"kind {str(self)!r} takes no key, got {reprlib.repr(key[0])}"
+                    program=str(self), problem=f"kind {str(self)!r} takes no key, got {short_repr(key[0])}"
                 )
             return Tag(str(self))
         if len(key) != 1:
@@ -129,7 +129,7 @@ class Kind(str):
         if isinstance(self.domain, tuple) and key[0] not in self.domain:
             raise ProgramError(
                 program=str(self),
-                problem=f"{reprlib.repr(key[0])} is not a key of kind {str(self)!r}: {reprlib.repr(self.domain)}",
+                problem=f"{short_repr(key[0])} is not a key of kind {str(self)!r}: {short_repr(self.domain)}",
             )
         return Tag(str(self), key[0])
 
@@ -155,14 +155,14 @@ def kind(
     Raises ProgramError for keys that are none of these, or that are refused.
     """
     if not isinstance(name, str):
-        problem = f"the name of a kind is a text, not {reprlib.repr(name)}"
+        problem = f"the name of a kind is a text, not {short_repr(name)}"
         raise ProgramError(program=type(name).__name__, problem=problem)
     if key is None or isinstance(key, type):
         return Kind(name, key)
     if isinstance(key, (str, bytes)) or not isinstance(key, Iterable):
         remedy = 'give a type, such as `key=str`, or all keys, such as `key=range(5)` or `key=("sat", "sun")`'
         raise ProgramError(
-            program=name, problem=f"the keys of a kind cannot be {reprlib.repr(key)}: {remedy}"
+            program=name, problem=f"the keys of a kind cannot be {short_repr(key)}: {remedy}"
         )
     keys = sorted(key, key=repr) if isinstance(key, (set, frozenset)) else list(key)
     return Kind(name, tuple(keys))

@@ -16,7 +16,6 @@ update of program Broken raised ZeroDivisionError: division by zero at event vie
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from dgs import codec
 from dgs.errors import CodecError, DgsError, NoStateError, UserCodeError
 from dgs.errors.hidden_values import masked
 from dgs.errors.raised import RAISED, is_ours, summary, user_trace
+from dgs.errors.shortened import Short
 from dgs.model.columns import ROWS_APART
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
@@ -208,7 +208,7 @@ def packed(value: Any, broken: Callable[[str], DgsError]) -> bytes:
 
 def shown(value: object) -> str:
     """Return a repr of at most LONGEST_REPR characters, even if an object's own repr is huge or raises."""
-    short = reprlib.Repr()
+    short = Short()
     short.maxstring = short.maxother = LONGEST_REPR
     short.maxlist = short.maxtuple = short.maxdict = short.maxset = 8
     text = masked(short.repr(value))

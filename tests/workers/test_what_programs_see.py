@@ -118,6 +118,7 @@ ARRAYS = [
     np.arange,
     lambda n: np.arange(n, dtype=np.int8),
     lambda n: np.linspace(0, 1, n),
+    lambda n: np.arange(n).astype(">i4"),
     lambda n: np.arange(n) % 2 == 0,
     lambda n: np.array([f"text {i}" for i in range(n)]),
     lambda n: np.arange(n).astype("datetime64[us]"),

@@ -50,6 +50,7 @@ CSV = {
     "utf-8 as utf-16": ("a.csv", ROWS, {"encoding": "utf-16"}, 0, "encoding: utf-8"),
     "cut utf-16": ("a.csv", ROWS.decode().encode("utf-16")[:-1], {"encoding": "utf-16"}, 0, "its text is not utf-16"),
     "utf-8 as ascii": ("a.csv", "ts,a\n1,süß\n".encode(), {**STR, "encoding": "ascii"}, 0, "is not ascii: byte 0xc3 at byte 8"),
+    "half a pair in utf-7": ("a.csv", b"ts,a\n1,+2AA-\n", {**STR, "encoding": "utf-7"}, 0, "half of a surrogate pair"),
     "gz that is none": ("a.csv.gz", ROWS, {}, 0, "its name says gzip, but its content is not"),
     "gz without its name": ("a.csv", gzip.compress(ROWS), {}, 0, "it is a gzip file, not text: name it .gz"),
     "cut gz": ("a.csv.gz", gzip.compress(ROWS * 9000)[:-30], {}, None, "a.csv.gz"),
@@ -97,6 +98,7 @@ JSONL = {
     "latin-1": ("a.jsonl", '{"ts": 1, "a": "é"}\n'.encode("latin-1"), {}, 0, "is not utf-8: byte 0xe9 at byte 16"),
     "utf-16 as utf-8": ("a.jsonl", LINES.decode().encode("utf-16"), {}, 0, "NUL byte"),
     "utf-8 as utf-16": ("a.jsonl", LINES, {"encoding": "utf-16"}, 0, "encoding: utf-8"),
+    "half a pair of an escape": ("a.jsonl", b'{"ts": 1, "a": "\\udc80"}\n', {"encoding": "unicode_escape"}, 0, "half of a surrogate pair"),
     "gz that is none": ("a.jsonl.gz", LINES, {}, 0, "its name says gzip"),
     "gz without its name": ("a.jsonl", gzip.compress(LINES), {}, 0, "it is a gzip file"),
     "zip": ("a.jsonl", zipped(LINES), {}, 0, "it is a zip file"),
@@ -228,6 +230,13 @@ def test_a_pipe_among_the_inputs_is_named_and_not_waited_for(tmp_path, form):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidError, match=r"pipe: it is a pipe, .*; copy what it gives into a file"):
         events(stream({form: {"path": "pipe"}}), base_dir=tmp_path)
+
+
+@pytest.mark.parametrize("target", ["nothing", "link"])
+def test_a_link_to_nothing_among_the_inputs_is_named(tmp_path, target):
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(InvalidError, match=r"link: it is a link to a file that is not there"):
+        events(stream({"csv": {"path": "link"}}), base_dir=tmp_path)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])

@@ -31,6 +31,11 @@ def times(column, plan_unit="none", column_unit=None):
     return Clock("s", plan_unit=plan_unit, column_unit=column_unit).times(column, first=10).tolist()
 
 
+@pytest.mark.parametrize("dtype", [">i8", ">f8", "<u2", ">M8[ms]"])
+def test_arrays_of_any_order_of_bytes_are_times(dtype):
+    assert times(np.array([3, 5], dtype), "ms") == [3, 5]
+
+
 @given(st.lists(st.integers(-(2**63), 2**63 - 2), min_size=1))
 def test_integers_are_as_they_are(values):
     assert times(values) == values

@@ -43,8 +43,10 @@ _SIGNATURES = {
 _LONGEST_SIGNATURE = max(map(len, _SIGNATURES))
 
 
-def _no_text(error: UnicodeError) -> tuple[str, int]:
-    """Decode a wrong byte to a character that is encoded as the byte 0xff, which UTF-8 never has."""
+def _no_text(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Decode a wrong byte to half of a surrogate pair, and encode all such halves as the byte 0xff, which UTF-8 never has."""
+    if isinstance(error, UnicodeEncodeError):
+        return b"\xff" * (error.end - error.start), error.end
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "\udcff" * (error.end - error.start), error.end
@@ -70,7 +72,9 @@ def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
     others = [one for one in found if not one.is_file()]
     if others and "**" not in path:
         hint = f"it is a directory; name its files, such as {others[0] / '*'}"
-        if not others[0].is_dir():
+        if others[0].is_symlink() and not others[0].exists():
+            hint = "it is a link to a file that is not there"
+        elif not others[0].is_dir():
             hint = "it is a pipe, a device or a socket; copy what it gives into a file, or send it to a `socket` source"
         raise MissingInputError(stream=stream, path=others[0], hint=f": {hint}")
     if not found or len(others) == len(found):
@@ -174,7 +178,7 @@ class TextFile(io.RawIOBase):
                 text = self._decoder.decode(piece, final=self._is_over)
             except UnicodeError:
                 raise FileProblemError(undecodable(self._path, self._encoding)) from None
-            piece = text.encode("utf-8", "surrogateescape")
+            piece = text.encode("utf-8", "dgs.no_text")
         if self._at_start and piece:
             self._at_start = False
             piece = piece.removeprefix(codecs.BOM_UTF8)
@@ -246,7 +250,7 @@ def undecodable(path: Path, encoding: str) -> str:
                 waiting = len(decoder.getstate()[0])
                 decoder.decode(piece, final=not piece)
                 if not piece:
-                    return f"its text is not {encoding}"
+                    return "it holds half of a surrogate pair (\\ud800 to \\udfff), which is not text"
                 before += len(piece)
                 piece = file.read(CHUNK_BYTES)
     except UnicodeError as error:

@@ -8,7 +8,6 @@ number.
 
 from __future__ import annotations
 
-import reprlib
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dgs.errors import MalformedRowError
+from dgs.errors.shortened import short_repr
 from dgs.model import columns
 from dgs.model.columns import Column, as_column
 from dgs.model.events import Event, EventBatch
@@ -136,7 +136,7 @@ class ItemsReader:
     def _no_columns(self, item: dict[Any, Any]) -> str:
         name, value = next(one for one in item.items() if not columns.is_column(one[1]))
         return (
-            f"{self._where} holds a dictionary whose {name!r} is {reprlib.repr(value)}, which is no column: a dictionary has "
+            f"{self._where} holds a dictionary whose {name!r} is {short_repr(value)}, which is no column: a dictionary has "
             "a list or an array for each column; a single event is a tuple (tag, ts, payload)"
         )
 
@@ -211,7 +211,7 @@ class ItemsReader:
         if isinstance(item, tuple) and len(item) == ITEM_LENGTH:
             tag, ts, value = item
             return tag, ts, value
-        raise self._malformed(index, f"{reprlib.repr(item)} is not an event: expected (tag, ts, payload)")
+        raise self._malformed(index, f"{short_repr(item)} is not an event: expected (tag, ts, payload)")
 
     def _tag(self, value: Any, index: int) -> Tag:
         try:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from dgs.errors import AmbiguousTagError, MalformedRowError, UnknownColumnError
 from dgs.errors.nearest import did_you_mean
+from dgs.errors.shortened import short_repr
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig, TimeColumn
 from dgs.job.stream_tags import literal_tag, named_like, some_tag
 from dgs.job.units import TimeUnit
@@ -101,7 +102,7 @@ class Tagging:
             return self.made_of(value, None)
         if value is None:
             raise TagValueError("the tag is missing or null")
-        raise TagValueError(f"{value!r} is not a tag: expected a kind or a pair [kind, key]")
+        raise TagValueError(f"{short_repr(value)} is not a tag: expected a kind or a pair [kind, key]")
 
     def made_of(self, kind: Any, key: Any) -> Tag:
         """Return the tag of a kind and a key; kinds without keys ignore the key."""
@@ -164,7 +165,7 @@ def _checked(key: Any, kind: Kind) -> Any:
     if expected is float and isinstance(key, int):
         return float(key)
     name, got = expected.__name__, type(key).__name__
-    raise TagValueError(f"key {key!r} of kind {str(kind)!r} must be {name}, not {got}")
+    raise TagValueError(f"key {short_repr(key)} of kind {str(kind)!r} must be {name}, not {got}")
 
 
 PAYLOAD_COLUMN = "payload"

@@ -176,6 +176,8 @@ def _as_arrow(column: Column) -> Any:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if isinstance(column, np.ndarray) and not column.dtype.isnative:  # Arrow has no such arrays
+        column = column.astype(column.dtype.newbyteorder("="))
     if isinstance(column, list) and bool in map(type, column):
         raise UntypableError("true and false are not timestamps")
     return pa.array(column)
