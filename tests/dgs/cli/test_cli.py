@@ -216,3 +216,20 @@ def test_doctor_exits_4_if_something_is_broken(project, dgs, monkeypatch):
     done = dgs("doctor --no-ray")
     assert done.code == 4
     assert "broken  no-such-package-at-all" in done.out
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--set 'sinks=[{jsonl: {path: loop/}}]'",
+        "--set checkpoint.dir=loop --set checkpoint.every=1s",
+        "--set program.ref=loop.py:Sums",
+    ],
+)
+def test_links_that_go_in_a_circle_are_named(project, dgs, flags):
+    for name in ("loop", "loop.py"):
+        (project / name).symlink_to(name)
+    done = dgs(f"run plan.yaml {flags}")
+    assert (done.code, "internal" in done.err) == (4, False)
+    assert f"{project}/loop" in done.err
+    assert "Too many levels of symbolic links" in done.err
