@@ -185,6 +185,11 @@ def _note_failure(
     before: tuple[tuple[str, dict[str, Any]], int] | None,
 ) -> None:
     """Note how a run failed. `before`: the settings and the committed epoch of a resumed run."""
+    if directory.is_taken_over:
+        return
+    if before is not None and _is_busy(error):  # a run that is alive goes on there
+        directory.take_back(before[0])
+        return
     if before is not None and _has_refused(error, launch, before[1]):
         directory.take_back(before[0])
     was_refused = _is_busy(error) and not launch.options.resumes
@@ -214,8 +219,10 @@ def with_file(error: UserCodeError, job: Job) -> UserCodeError:
 
 
 def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
-    """Note in the run directory how the run ended, whatever signals come. Raises OutputUnwritableError."""
+    """Note in the run directory how the run ended, whatever signals come, unless another process goes on with it. Raises OutputUnwritableError."""
     with deferred(all_of_them=True):
+        if directory.is_taken_over:
+            return
         directory.write_results(report)
         directory.note(status=REFUSED if was_refused else report["status"], process=None)
 

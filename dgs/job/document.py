@@ -62,6 +62,7 @@ REMEDIES = (
     ("got '<stream end>'", ": close this bracket", True),
     ("character '\\t'", ": indent with blanks, not with tabs", False),
     ("that cannot start any token", ": put text that begins so in quotes", False),
+    ("expected alphabetic or numeric character", ": put text that begins with * or & in quotes", False),
     (
         "mapping values are not allowed",
         ": put text with ': ' in it in quotes, and indent keys as those beside them",
@@ -250,7 +251,7 @@ class _Builder:
         """Return the value that starts with `event`."""
         self.values[place] = (event.start_mark.line + 1, event.start_mark.column + 1)
         if isinstance(event, AliasEvent) or event.anchor:
-            raise self.refuse(event, "anchors and aliases are not allowed: write the value out")
+            raise self.refuse(event, "anchors and aliases are not allowed: write the value out, and put text that begins with * or & in quotes")
         if event.tag is not None:
             raise self.refuse(event, f"tags such as {event.tag} are not allowed: quote what should be text")
         if len(place) > MAX_DEPTH:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import time
 from collections.abc import Mapping
@@ -165,6 +166,13 @@ class RunDirectory:
         known = {name: fact for name, fact in about.items() if name != DIGEST}
         is_old = DIGEST not in about and about.keys() <= set(NOTED)  # version 0.1.0 wrote no digest
         return bool(self.about()) and (is_old or about.get(DIGEST) == _digest(known))
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether another process has gone on with the run of this one, as it can if somebody deletes the lock of a live run."""
+        about = self.about()
+        by, status = about.get("process"), about.get("status")
+        return by != os.getpid() if by is not None else status not in (None, "running", "killed")
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""

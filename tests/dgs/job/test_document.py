@@ -109,6 +109,8 @@ def test_plain_numbers_and_words_have_their_type(text, value):
     [
         ("a: &x 1\nb: *x", "plan.yaml:1:4: anchors and aliases are not allowed"),
         ("b: *x", "plan.yaml:1:4: anchors and aliases are not allowed"),
+        ("a: *.csv", "write the value out, and put text that begins with * or & in quotes"),
+        ("a: {b: *}", "but found '}': put text that begins with * or & in quotes"),
         ("a: 1\nb: 2\na: 3", "plan.yaml:3:1: duplicate key 'a', first given in line 1"),
         ("a: !!python/object:os.system x", "plan.yaml:1:4: tags such as"),
         ("7: a", "plan.yaml:1:1: keys are text"),
