@@ -251,7 +251,10 @@ class _Builder:
         """Return the value that starts with `event`."""
         self.values[place] = (event.start_mark.line + 1, event.start_mark.column + 1)
         if isinstance(event, AliasEvent) or event.anchor:
-            raise self.refuse(event, "anchors and aliases are not allowed: write the value out, and put text that begins with * or & in quotes")
+            raise self.refuse(
+                event,
+                "anchors and aliases are not allowed: write the value out, and put text that begins with * or & in quotes",
+            )
         if event.tag is not None:
             raise self.refuse(event, f"tags such as {event.tag} are not allowed: quote what should be text")
         if len(place) > MAX_DEPTH:

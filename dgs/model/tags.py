@@ -161,8 +161,6 @@ def kind(
         return Kind(name, key)
     if isinstance(key, (str, bytes)) or not isinstance(key, Iterable):
         remedy = 'give a type, such as `key=str`, or all keys, such as `key=range(5)` or `key=("sat", "sun")`'
-        raise ProgramError(
-            program=name, problem=f"the keys of a kind cannot be {short_repr(key)}: {remedy}"
-        )
+        raise ProgramError(program=name, problem=f"the keys of a kind cannot be {short_repr(key)}: {remedy}")
     keys = sorted(key, key=repr) if isinstance(key, (set, frozenset)) else list(key)
     return Kind(name, tuple(keys))

@@ -75,7 +75,9 @@ def test_record_is_that_of_the_process_that_comes_to_the_end(tmp_path, locks, en
     said = (tmp_path / "said").read_text()
     assert isinstance(error, ends), (error, said)
     assert ("another run is writing to it" in said) == (error is None), said
-    about, results = (json.loads((tmp_path / "run" / name).read_text()) for name in ("run.json", "results.json"))
+    about, results = (
+        json.loads((tmp_path / "run" / name).read_text()) for name in ("run.json", "results.json")
+    )
     assert (about["status"], about["process"], results["status"]) == ("done", None, "done"), said
     parts = sorted((tmp_path / "run" / "outputs").glob("part-*.jsonl"))
     found = sorted(json.loads(line) for part in parts for line in part.read_text().splitlines())
