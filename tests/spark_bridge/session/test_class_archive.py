@@ -1,5 +1,7 @@
 """The archive of Spark's classes: its path, when it is valid, and that Java loads classes from it."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from zipfile import ZipFile
 
 import pytest
@@ -76,6 +78,12 @@ def test_session_without_java_has_no_archive(tmp_path, monkeypatch):
     assert class_archive.option() == ""
 
 
+def count_and_sum(conf, work):
+    """Use Spark in a session of this process."""
+    with session(SparkConfig(conf=conf), work) as spark:
+        return spark.range(3).count(), spark.range(3).selectExpr("sum(id + 1) as n").first().n
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["cache", "a cache"])
 def test_second_session_takes_spark_from_the_archive(cache, tmp_path, monkeypatch):
@@ -85,9 +93,8 @@ def test_second_session_takes_spark_from_the_archive(cache, tmp_path, monkeypatc
     assert sorted(path.name for path in archive.parent.iterdir()) == ["classes.jsa", "home"]
     loaded = tmp_path / "loaded.txt"
     conf = {"spark.driver.extraJavaOptions": f"-Xlog:class+load:file={loaded}"}
-    with session(SparkConfig(conf=conf), tmp_path / "work") as spark:
-        assert spark.range(3).count() == 3
-        assert spark.range(3).selectExpr("sum(id + 1) as n").first().n == 6
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # this process may have a session
+        assert pool.submit(count_and_sum, conf, tmp_path / "work").result() == (3, 6)
     found = loaded.read_text()
     assert " org.apache.spark.SparkContext source: shared objects file (top)\n" in found
     compiler = " org.codehaus.janino.SimpleCompiler source: "
