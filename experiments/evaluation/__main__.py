@@ -18,6 +18,7 @@ from experiments.bench import report
 from experiments.evaluation import (
     cases,
     choices,
+    file_loops,
     latencies,
     moving_key,
     parallelism,
@@ -53,6 +54,7 @@ FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
     "figure10": lambda quick: latencies.figure10(latencies.QUICK if quick else latencies.Sweep()),
     "table1": lambda _: principles.table1(),
     **{name: partial(_of_jobs, name, (), ()) for name in OF_JOBS},
+    "files": lambda quick: file_loops.file_loops(file_loops.QUICK if quick else file_loops.Extent()),
     "moving": lambda quick: moving_key.moving(moving_key.QUICK if quick else moving_key.Extent()),
     "cases": lambda quick: cases.cases(cases.QUICK if quick else cases.Extent()),
 }
