@@ -21,7 +21,7 @@ test: $(VENV)/.installed-dev    ## the tests that CI runs
 	@$(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder
 
 test-all: $(VENV)/.installed-dev    ## all tests, slow ones too, with 10,000 new random cases for each property, or CASES=...
-	@$(if $(CASES),CASES=$(CASES)) $(BIN)/python -m pytest -m "" --hypothesis-profile exploring --numprocesses 3 --no-loadscope-reorder
+	@$(BIN)/python -m pytest -m "" --hypothesis-profile exploring --numprocesses 3 --no-loadscope-reorder
 
 lint: $(VENV)/.installed-dev    ## style, format and types
 	@$(BIN)/ruff check .
