@@ -5,8 +5,8 @@ Spark writes the rows of each number into a separate directory. So one pass sepa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -60,12 +60,13 @@ class Reason:
 class Division:
     """The rules by which rows are divided. `casts`: the texts of the casts with a column FAILED, by number.
 
-    `late`: the streams that leave late rows out.
+    `late`: the streams that leave late rows out. `required`: for a column of tags, the streams that need it; without an entry, all.
     """
 
     options: LogOptions
     casts: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
+    required: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def reasons(self) -> list[Reason]:
@@ -115,7 +116,12 @@ class Division:
                 floor = f"TIMESTAMP_NTZ'{EPOCH + timedelta(microseconds=floors[reason.of])}'"
             return f"{self._is_of(reason.of)} AND {quoted(self.options.ts)} <= {floor}"
         if reason.kind == "null":
-            return f"{quoted(reason.of)} IS NULL"
+            needing = self.required.get(reason.of, self.options.streams)
+            is_of_all = reason.of in (self.options.ts, self.options.key) or len(needing) == len(
+                self.options.streams
+            )
+            of_these = "" if is_of_all else f" AND ({' OR '.join(map(self._is_of, needing))})"
+            return f"{quoted(reason.of)} IS NULL{of_these}"
         streams = ", ".join(f"'{name}'" for name in self.options.streams)
         return f"CAST({quoted(reason.of)} AS STRING) NOT IN ({streams})"
 

@@ -121,7 +121,11 @@ def _place(column: str, query: Query, spark: Any, base_dir: Path | None) -> tupl
         selected = rows.selectExpr(
             *(source.select or ["*"]), "_metadata.file_path AS __file", f"{number} AS __row"
         )
-        found = selected.where(f"{quoted(column)} IS NULL").select("__file", "__row").take(1)
+        wrong = selected.where(f"{quoted(column)} IS NULL")
+        needing = query.required.get(column)
+        if source.key is not None and needing is not None and column not in (source.key, source.ts.column):
+            wrong = wrong.where(wrong[quoted(source.key)].cast("string").isin(needing))
+        found = wrong.select("__file", "__row").take(1)
     except Exception:  # noqa: BLE001 - the error is known; only its place is missing
         return None
     return (str(found[0][0]), found[0][1]) if found else None

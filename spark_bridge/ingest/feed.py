@@ -188,7 +188,7 @@ class Feed:
         """Return the function that puts micro-batches of these rows into the log. Raises UsageError."""
         options = LogOptions.parsed({**query.options(self.log), "errors": str(self._place)})
         options.checked(dict(rows.dtypes))
-        division = Division(options, tuple(query.selected[1]), tuple(query.late))
+        division = Division(options, tuple(query.selected[1]), tuple(query.late), query.required)
         left_out = LeftOut(division, query.malformed, query.late, self._place)
         return MicroBatches(left_out, checkpoint, self.counts)
 

@@ -70,11 +70,15 @@ class Query:
         return not self.is_bounded or self.source.format in FILES | STREAMS
 
     @property
-    def required(self) -> tuple[str, ...]:
-        """The columns that tags are made of, which must not be null."""
-        tags = [stream.tags for stream in self.streams if isinstance(stream.tags, TagConfig)]
-        parts = [part for tag in tags for part in (tag.kind, tag.key) if isinstance(part, ColumnRef)]
-        return tuple(dict.fromkeys(part.column for part in parts))
+    def required(self) -> dict[str, list[str]]:
+        """The columns that tags are made of, each with the streams in which it must not be null."""
+        found: dict[str, list[str]] = {}
+        for stream in self.streams:
+            tag = stream.tags
+            parts = (tag.kind, tag.key) if isinstance(tag, TagConfig) else ()
+            for column in dict.fromkeys(part.column for part in parts if isinstance(part, ColumnRef)):
+                found.setdefault(column, []).append(stream.id)
+        return found
 
     @property
     def malformed(self) -> Literal["stop", "drop", "dead_letter"]:

@@ -111,6 +111,26 @@ def test_types_that_a_log_cannot_have_are_refused_with_what_to_write_instead(
     assert advice in str(error)
 
 
+@pytest.mark.parametrize("policy", ["stop", "drop"])
+def test_column_of_a_tag_may_be_null_in_streams_without_it(spark, tmp_path, policy):
+    put(tmp_path / "in" / "0.parquet", [(1, None, "ends"), (2, "home", "views"), (3, None, "views")])
+    source = SparkSource(format="parquet", path="in", query="q", key="text", on_malformed=policy)
+    tags = {"views": {"kind": "view", "key": {"column": "page"}}, "ends": {"kind": "end"}}
+    streams = [StreamConfig(id=id_, tags=tag, source={"spark": source}) for id_, tag in tags.items()]
+    [query] = queries_of(streams, unit="ms")
+    feed = Feed(query, tmp_path / "log", base_dir=tmp_path)
+    assert feed.begin()
+    feed.run(spark, threading.Event())
+    if policy == "stop":
+        assert "row 2: column 'page' is null" in str(failure.found(tmp_path / "log" / "views"))
+    else:
+        found = {
+            id_: [row["ts"] for table in tables_in(tmp_path / "log", id_) for row in table.to_pylist()]
+            for id_ in tags
+        }
+        assert found == {"views": [2], "ends": [1]}
+
+
 @pytest.mark.parametrize("wrong", ROWS[1:4])
 def test_row_that_cannot_be_an_event_ends_the_query_without_a_policy(spark, tmp_path, wrong):
     put(tmp_path / "in" / "0.parquet", [ROWS[0], wrong])
