@@ -2,7 +2,7 @@
 
 Waits make chains: a worker waits for a child, that one for a stream. The sentence is about the end of a chain, since all others in it wait for that.
 
->>> from dgs.workers.observing.figures import WorkerFigures
+>>> from dgs.workers.observing.figures import SinkFigures, WorkerFigures
 >>> late = StreamFigures(frontier=40, heard=88.0)
 >>> waits = {"w0": WorkerFigures(0, waits_for=Wait("child", "w1", 1_000, 90.0)),
 ...          "w1": WorkerFigures(0, waits_for=Wait("stream", "rules", 1_000, 89.0), held_events=5_000)}
@@ -12,6 +12,9 @@ Waits make chains: a worker waits for a child, that one for a stream. The senten
 "all events are processed; stream 'rules' has not ended, last heard 12 s ago"
 >>> blame(RunFigures(t=100.0, streams={"rules": late}), after=20.0) is None
 True
+>>> locked = SinkFigures(waits="sink 'sqlite' waits for out.db, which another process has locked", since=90.0)
+>>> blame(RunFigures(t=100.0, workers=waits, streams={"rules": late}, sinks={"sqlite": locked}), after=2.0).sentence
+"sink 'sqlite' waits for out.db, which another process has locked"
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ CALENDAR = 10 * 365 * 86_400 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The cause that holds a run back: a stream, or a worker that is at work.
+    """The cause that holds a run back: a sink that waits for another process, a stream, or a worker that is at work.
 
     `chain`: the workers that wait, from the one furthest from the cause to the one that waits for it. `waiting`: all workers that wait for
     the cause. `seconds`: for how long. `short`: in a few words.
@@ -48,6 +51,8 @@ def blame(figures: RunFigures, *, after: float = 0.0) -> Blame | None:
     """Return what holds a run back, None if nothing does. Waits of less than `after` seconds are part of the work, and do not count."""
     if figures.is_over:
         return None
+    if (locked := _locked_out(figures, after)) is not None:  # nothing else goes on at its host meanwhile
+        return locked
     waits = {
         name: worker.waits_for
         for name, worker in figures.workers.items()
@@ -55,6 +60,16 @@ def blame(figures: RunFigures, *, after: float = 0.0) -> Blame | None:
     }
     chains = [_chain(name, waits) for name in waits]
     return _worst(figures, waits, chains) if chains else _silence(figures, after)
+
+
+def _locked_out(figures: RunFigures, after: float) -> Blame | None:
+    """Return the sink that has waited longest for another process."""
+    found = [
+        Blame(sink.waits, f"{name} waits", figures.t - sink.since)
+        for name, sink in figures.sinks.items()
+        if sink.waits is not None and sink.since is not None and figures.t - sink.since >= after
+    ]
+    return max(found, key=lambda one: one.seconds, default=None)
 
 
 def _chain(first: str, waits: Mapping[str, Wait]) -> tuple[str, ...]:

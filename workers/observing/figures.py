@@ -115,12 +115,17 @@ class StreamFigures:
 
 @dataclass(frozen=True, slots=True)
 class SinkFigures:
-    """Figures of a sink. `seconds`: spent in it. `epoch`: the last one that is committed. `bytes`: of files, 0 for others."""
+    """Figures of a sink. `seconds`: spent in it. `epoch`: the last one that is committed. `bytes`: of files, 0 for others.
+
+    `waits`: a sentence about the other process that it waits for, `since` when it was first seen waiting.
+    """
 
     outputs: int = 0
     bytes: int = 0
     seconds: float = 0.0
     epoch: int = 0
+    waits: str | None = None
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

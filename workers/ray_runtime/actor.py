@@ -200,15 +200,14 @@ class HostActor:
     def _run(self) -> bytes | None:
         engine, transport = self._running(), self._channel()
         busy = True
-        engine.while_blocked(lambda: self._answer(engine))
+        engine.while_blocked(lambda: self._tell(engine))
         while engine.final is None and not self._stopping:
             for frame in transport.receive(0 if busy else _idle(engine)):
                 engine.take(frame)
             while self._wanted:
                 engine.request_snapshot(always=self._wanted.pop())
             busy = engine.step(reads=self._reads, between=lambda: self._hand_over(engine))
-            self._answer(engine)
-            self._figures = engine.figures_if_due() or self._figures
+            self._tell(engine)
             for target, frame in engine.take_frames():
                 engine.load.note(target, frame, transport.send(target, frame))
             self._hand_over(engine)
@@ -230,6 +229,11 @@ class HostActor:
                 while not self._stopping and self._ready_bytes > bound:
                     self._answer(engine)
                     self._polled.wait(IDLE_SECONDS)
+
+    def _tell(self, engine: Engine) -> None:
+        """Answer `standing`, and leave the figures for the driver if they are due."""
+        self._answer(engine)
+        self._figures = engine.figures_if_due() or self._figures
 
     def _answer(self, engine: Engine) -> None:
         """Answer `standing`, if it was asked for."""

@@ -359,11 +359,14 @@ class MeasuredSink:
         self._sink = sink
         self._outputs = self._bytes = 0
         self._seconds = 0.0
+        self._since: float | None = None
 
     @property
     def figures(self) -> SinkFigures:
         """The figures so far."""
-        return SinkFigures(self._outputs, self._bytes, self._seconds)
+        waits = self.waiting
+        self._since = None if waits is None else self._since or process.now()
+        return SinkFigures(self._outputs, self._bytes, self._seconds, waits=waits, since=self._since)
 
     @property
     def waiting(self) -> str | None:

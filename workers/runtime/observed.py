@@ -225,8 +225,14 @@ def _sinks(hosts: Iterable[HostFigures], epoch: int) -> dict[str, SinkFigures]:
     found: dict[str, SinkFigures] = {}
     for name, sink in (one for host in hosts for one in host.sinks.items()):
         known = found.get(name, SinkFigures())
+        first = min((known, sink), key=lambda one: (one.waits is None, one.since or 0.0))
         found[name] = SinkFigures(
-            known.outputs + sink.outputs, known.bytes + sink.bytes, known.seconds + sink.seconds, epoch
+            known.outputs + sink.outputs,
+            known.bytes + sink.bytes,
+            known.seconds + sink.seconds,
+            epoch,
+            first.waits,
+            first.since,
         )
     return found
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dgs.workers.observing.blame import blame
 from dgs.workers.observing.figures import (
     HostFigures,
     PairFigures,
@@ -61,6 +62,18 @@ def test_workers_and_pairs_are_those_of_all_hosts():
 
 def test_sinks_of_all_hosts_add_up():
     assert figures(ROOT, OTHER).sinks == {"jsonl": SinkFigures(4, 40, 1.0)}
+
+
+def test_sink_that_waits_longest_says_so_and_is_blamed():
+    """The progress line blamed a stream for its silence while nothing was read, since a sink was locked out."""
+    locked = SinkFigures(waits="sink 'sqlite' waits for out.db", since=5.0)
+    hosts = [
+        replace(host, sinks={"sqlite": sink})
+        for host, sink in ((ROOT, SinkFigures(2)), (OTHER, replace(locked, since=7.0)), (OTHER, locked))
+    ]
+    run = figures(*hosts, t=30.0)
+    assert run.sinks == {"sqlite": replace(locked, outputs=2)}
+    assert (blame(run, after=25.0).sentence, blame(run, after=26.0).stream) == (locked.waits, "s")
 
 
 def test_a_stream_in_splits_is_as_far_as_its_last_reader_and_its_drops_count_once():

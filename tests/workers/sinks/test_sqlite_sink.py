@@ -23,8 +23,9 @@ from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.recovery.coordinator import ControlRequest
-from dgs.workers.runtime import local
+from dgs.workers.runtime import local, process
 from dgs.workers.runtime.control import post
+from dgs.workers.runtime.host_outputs import MeasuredSink
 from dgs.workers.runtime.job import Caller
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.files.owned import OutputsChangedError
@@ -188,18 +189,26 @@ def test_a_wait_for_a_lock_says_so_and_can_be_ended(tmp_path):
     told = []
 
     def meanwhile():
-        told.append(made.waiting)
+        told.append(measured.figures.waits)
         if len(told) == 2:
             raise KeyboardInterrupt
 
     writer = Writer("run", 1)
     made = SqliteSink(tmp_path / "out.db", "results", writer, locked_seconds=3600.0, meanwhile=meanwhile)
+    measured = MeasuredSink("sqlite", made, is_transactional=True)
     assert made.waiting is None
     with Lock(tmp_path), pytest.raises(KeyboardInterrupt):
-        made.write(batch(0, 1), epoch=1)
-    assert told == [f"{tmp_path / 'out.db'}, which another process has locked for 0 s; 2 outputs wait"] * 2
+        measured.write(batch(0, 1), epoch=1)
+    assert 0.0 < measured.figures.since <= process.now()
+    assert (
+        told
+        == [
+            f"sink 'sqlite' waits for {tmp_path / 'out.db'}, which another process has locked for 0 s; 2 outputs wait"
+        ]
+        * 2
+    )
     made.write(batch(), epoch=1)
-    assert (made.waiting, table(tmp_path)) == (None, [0, 1])
+    assert (measured.figures.since, table(tmp_path)) == (None, [0, 1])
     made.close()
 
 
