@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dgs.api.known_runs import (
     KnownRun,
@@ -15,11 +17,16 @@ from dgs.api.known_runs import (
     newest_of,
     progress_of,
 )
-from dgs.api.preparing import Launch, Options, Prepared, Request
+from dgs.api.preparing import Launch, Options, Prepared, Request, context_of
 from dgs.api.resuming import requested_again
-from dgs.api.verifying import check_answers
+from dgs.api.truncating import check_whole_logs, is_own
+from dgs.api.verifying import check_answers, check_readable
 from dgs.errors import DgsError, UnfinishedRunError, UsageError
 from dgs.job.run_directory import ABOUT, RunDirectory
+from dgs.workers.sources.live.logged import LOGGED
+
+if TYPE_CHECKING:
+    from dgs.job.schema import StreamConfig
 
 
 def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
@@ -110,10 +117,32 @@ def launch(
 
     Raises what `begun`, `make_room` and `new_directory` do, and UsageError if it cannot be verified, before anything is made or removed.
     """
-    if options.verify:
-        check_answers(prepared)
+    _check_inputs(prepared, verify=options.verify, resumes=_goes_on(prepared.request, resume=resume))
     resumes = make_room(prepared, resume=resume, fresh=fresh)
     return Launch(prepared, new_directory(prepared.request, run_dir), replace(options, resumes=resumes))
+
+
+def _check_inputs(prepared: Prepared, *, verify: bool, resumes: bool) -> None:
+    """Check that the run can read all that it needs of what is there before it."""
+    if verify:
+        check_answers(prepared)
+    if verify and resumes:
+        check_readable(prepared.config.sinks)
+    if has_live_streams(prepared.config.streams):
+        streams = [stream for stream in prepared.config.streams if not is_own(stream)]
+        context = context_of(prepared.request, prepared.program)
+        check_whole_logs(streams, context, verify=verify, resumes=resumes)
+
+
+def has_live_streams(streams: Iterable[StreamConfig]) -> bool:
+    """Return whether there are streams that are read from logs, or that have heartbeats."""
+    return any(stream.source.kind in LOGGED or stream.heartbeat is not None for stream in streams)
+
+
+def _goes_on(request: Request, *, resume: bool) -> bool:
+    """Return whether a new run directory goes on with the checkpoints that the plan file names."""
+    place = request.checkpoint_dir
+    return resume and place is not None and holds_checkpoints(place) and is_unfinished(place)
 
 
 def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
@@ -129,7 +158,7 @@ def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
     place = request.checkpoint_dir
     if place is None or not holds_checkpoints(place):
         return False
-    if resume and is_unfinished(place):
+    if _goes_on(request, resume=resume):
         return True
     with held(place):
         committed = committed_in(place)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgs.api.beginning import has_live_streams
 from dgs.api.known_runs import REFUSED, KnownRun, committed_in, held, later_than_all
 from dgs.api.outcome import Run
 from dgs.api.preparing import Launch
@@ -37,7 +38,6 @@ from dgs.workers.observing.figures import RunFigures
 from dgs.workers.runtime import process
 from dgs.workers.runtime.control import deferred
 from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
-from dgs.workers.sources.live.logged import LOGGED
 
 if TYPE_CHECKING:
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
@@ -104,8 +104,9 @@ def _before(launch: Launch, caller: Caller) -> None:
     if options.verify and options.resumes:
         check_answers(launch.prepared)
         check_readable(launch.sinks)
-    if _has_live_streams(launch.job) and (options.verify or not options.resumes):
-        check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
+    if has_live_streams(launch.job.streams):
+        job = launch.job
+        check_whole_logs(job.streams, job.source_context, verify=options.verify, resumes=options.resumes)
 
 
 @contextmanager
@@ -291,14 +292,10 @@ def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
     try:
         ports = spark_ports(job, caller)
-        ports = with_truncation(ports, job, caller.notify) if _has_live_streams(job) else ports
+        ports = with_truncation(ports, job, caller.notify) if has_live_streams(job.streams) else ports
         return _run_on(job, replace(caller, ports=ports))
     except UserCodeError as error:
         raise with_file(error, job) from error.__cause__
-
-
-def _has_live_streams(job: Job) -> bool:
-    return any(stream.source.kind in LOGGED or stream.heartbeat is not None for stream in job.streams)
 
 
 def _run_on(job: Job, caller: Caller) -> JobResult:

@@ -132,18 +132,21 @@ def _cut(
         cut_heartbeats(stream, context, kept, rank=ranks[stream.id])
 
 
-def check_whole_logs(job: Job, purpose: str) -> None:
-    """Raise an error if rows or heartbeats of live streams were deleted. `purpose`: what needs them.
+def check_whole_logs(
+    streams: Iterable[StreamConfig], context: SourceContext, *, verify: bool, resumes: bool
+) -> None:
+    """Raise an error if rows or heartbeats of live streams were deleted, and the run needs them: all but a resumed run that is not verified.
 
     TruncatedLogError for rows of a log, CutHeartbeatsError for heartbeats.
     """
     from dgs.workers.sources.live.logged import heartbeats_path
     from dgs.workers.sources.log_truncation import directory_of, first_row, heartbeats_cut
 
-    for stream in job.streams:
-        if (first := first_row(stream, job.source_context)) > 0:
-            log = directory_of(stream, job.source_context)
+    purpose = "`--verify`" if verify else "a run from the beginning"
+    for stream in streams if verify or not resumes else ():
+        if (first := first_row(stream, context)) > 0:
+            log = directory_of(stream, context)
             raise TruncatedLogError(stream=stream.id, last=first - 1, log=log, purpose=purpose)
-        if (count := heartbeats_cut(stream, job.source_context)) > 0:
-            path = heartbeats_path(stream, job.source_context)
+        if (count := heartbeats_cut(stream, context)) > 0:
+            path = heartbeats_path(stream, context)
             raise CutHeartbeatsError(stream=stream.id, count=count, path=path, purpose=purpose)

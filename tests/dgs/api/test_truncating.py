@@ -104,8 +104,12 @@ def test_runs_that_need_deleted_rows_are_refused_before_they_begin(tmp_path):
     ):
         dgs.resume(tmp_path / "run", verify=True)
     plan = plan_of(tmp_path, {"log": {"path": "run/logs", "ts": "ts"}})
-    with pytest.raises(TruncatedLogError, match="a run from the beginning needs them"):
-        dgs.run(plan, fresh=True)
+    for verify in (False, True):
+        with pytest.raises(
+            TruncatedLogError, match=f"{'--verify' if verify else 'a run from the beginning'}`? needs them"
+        ):
+            dgs.run(plan, fresh=True, verify=verify)
+    assert not (tmp_path / ".dgs").exists()
     dgs.resume(tmp_path / "run")
 
 
