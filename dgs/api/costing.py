@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 18
+VERSION = 19
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 MOST_TRIALS = 5
@@ -117,7 +117,7 @@ def known_costs(
 
 def _on_this_machine(costs: Costs) -> Costs:
     """Return the costs of a program with those of the machine, measured unless they are cached."""
-    from dgs.workers.ray_runtime.machine_costs import SCALED, machine_costs
+    from dgs.workers.ray_runtime.machine_costs import MEASURED, machine_costs
 
     place = _place("machine")
     kept = _kept(place)
@@ -128,7 +128,7 @@ def _on_this_machine(costs: Costs) -> Costs:
         except DgsError:  # a run that needs what is missing here soon fails with a message
             if found is None:
                 return costs
-    return replace(costs, **{name: getattr(found, name) for name in SCALED})
+    return replace(costs, **{name: getattr(found, name) for name in MEASURED})
 
 
 def typical_costs(program: Program, problem: str | None = None) -> KnownCosts:

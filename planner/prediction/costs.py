@@ -28,7 +28,8 @@ class Costs:
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
     by kind and for all others; None for a program without it. `stretch`: the extra cost of each stretch of events of one lane; `call`: of
     each call of `update_batch`, in our code; `column_calls`: of such a call in the user's code, by kind.
-    `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it.
+    `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it, and
+    `compiled_state`: what a call of many events takes more, since it translates the parts of the state that its events use.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
     `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch that is
     divided among several workers. `piece`: releasing the events of one lane between two requests that take the state.
@@ -45,6 +46,7 @@ class Costs:
     column_calls: Mapping[str, float] = field(default_factory=dict)
     compiled_kinds: Mapping[str, float] = field(default_factory=dict)
     compiled_call: float = 30e-6
+    compiled_state: float = 0.0
     stretch: float = 2.5e-6
     call: float = 12e-6
     merge: float = 0.15e-6

@@ -29,7 +29,15 @@ from dgs.planner.prediction.costs import (
     Costs,
 )
 from dgs.planner.prediction.latency import Latency, latency
-from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, LaneTraffic, Traffic, traffic
+from dgs.planner.prediction.traffic import (
+    BATCH_EVENTS,
+    Between,
+    LaneTraffic,
+    Traffic,
+    parted,
+    partial_states,
+    traffic,
+)
 from dgs.planner.topology import Topology, kind_rates, of_nodes
 
 FEW_EVENTS = 32.0
@@ -38,14 +46,17 @@ FEW_EVENTS = 32.0
 SHORT_LOOP = 64.0
 """Shorter stretches of lanes that depend on each other are merged event by event, if there is no `update_batch`."""
 
-EVENT_BYTES = 24.0
-"""The bytes of an event on its way to another host: its time, its row number and a number as payload."""
+EVENT_BYTES = 28.0
+"""The bytes of an event on its way to another host: its time, its row number, the place of its tag and a number as payload."""
+
+COPIES = 2.0
+"""How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""
 
 AT_ONCE = 2.0
 """The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
 
-LOADING = 0.12
-"""The seconds in which a process loads the compiler's runtime, when its first loop is ready."""
+BEGINNING = 0.02
+"""The seconds that the first events cost a new process more: its first calls of all functions, and memory that it touches first."""
 
 LEAST_REST = 0.1
 """The least part of a run's seconds of updates that counts as folding and not as requests to children."""
@@ -100,7 +111,7 @@ class Predictor:
         """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
         home, of = self._deployed(plan, home)
         model = _Model(plan, of, self._costs, home, self._topology.events)
-        return model.prediction(self._topology.cpus, LOADING if self._topology.hosts > 1 else 0.0)
+        return model.prediction(self._topology.cpus, BEGINNING if self._topology.hosts > 1 else 0.0)
 
     def latency(self, plan: Plan, home: Mapping[str, int] | None = None) -> Latency:
         """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
@@ -139,19 +150,19 @@ class _Model:
         cold = self._cold()
         self._own = {worker: work + cold[worker] for worker, work in self._own.items()}
 
-    def prediction(self, cores: int, loading: float) -> Prediction:
-        """Return the prediction. `loading`: the seconds in which a host loads machine code, in a process of its own."""
-        compiled = {self._home[id_] for id_, mine in self._traffic.items() if self._interpreted(mine) < 1}
-        hosts = dict.fromkeys(sorted(compiled), loading / self._seconds)
+    def prediction(self, cores: int, beginning: float) -> Prediction:
+        """Return the prediction. `beginning`: the seconds that a host takes more since it is a new process."""
+        beginning = beginning / self._seconds if self._seconds else 0.0
+        hosts = dict.fromkeys(self._home.values(), beginning)
         for worker, work in self._own.items():
-            hosts[self._home[worker]] = hosts.get(self._home[worker], 0.0) + work
+            hosts[self._home[worker]] += work
         for host, work in self._sending().items():
             hosts[host] = hosts.get(host, 0.0) + work
         busiest = max(hosts, key=lambda host: hosts[host])
         bounds = [
             (hosts[busiest], f"host {busiest} is always busy"),
             (sum(hosts.values()) / cores, f"{cores} cores are always busy"),
-            (self._path(), self._blame()),
+            (self._path() + beginning, self._blame()),
         ]
         seconds, limit = max(bounds, key=lambda bound: bound[0])
         rate = sum(one.rate for one in self._traffic.values())
@@ -233,7 +244,7 @@ class _Model:
             )
             merged += lane.rate * (scalar + costs.read + costs.merge)
         folding = min(merged, stretched) if len(mine.lanes) > 1 and is_leaf else stretched
-        folding += _partial_states(mine) * (AT_ONCE * costs.merge if mine.folds_windows else costs.window)
+        folding += partial_states(mine) * (AT_ONCE * costs.merge if mine.folds_windows else costs.window)
         turns = 0.0 if is_leaf else sum(lane.stretches for lane in mine.lanes if not lane.synchronises)
         folding = self._compiled(mine, folding, turns)
         return folding + turns * costs.synchronisation + _pieces(mine) * costs.piece
@@ -256,8 +267,13 @@ class _Model:
             seconds += lane.rate * ((costs.event(kind) if each is None else each) + costs.read)
         cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         cuts += stretches if is_mixed else 0.0
-        seconds += _partial_states(mine) * AT_ONCE * costs.merge
-        seconds += max(mine.rate / BATCH_EVENTS, cuts) * (costs.stretch + costs.call + costs.compiled_call)
+        seconds += partial_states(mine) * AT_ONCE * costs.merge
+        calls = max(mine.rate / BATCH_EVENTS, cuts)
+        each_once = sum(
+            lane.rate * costs.event(str(lane.kind)) for lane in mine.lanes
+        )  # few events need few parts of the state
+        translated = min(calls * costs.compiled_state, each_once)
+        seconds += calls * (costs.stretch + costs.call + costs.compiled_call) + translated
         first = self._interpreted(mine)
         return first * interpreted + (1 - first) * min(interpreted, seconds)
 
@@ -270,7 +286,7 @@ class _Model:
 
     def _sending(self) -> dict[int, float]:
         """Return each host's seconds of reading streams, of dividing them among workers, and of sending or taking events that another host reads."""
-        each = (EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
+        each = (COPIES * EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
         owned: dict[str, dict[int, float]] = {}
         owners: dict[str, set[str]] = {}
         for worker, mine in self._traffic.items():
@@ -372,11 +388,6 @@ def _share_of_long(lane: LaneTraffic) -> float:
     return (1 + few) * math.exp(-few) if few < math.inf else 0.0
 
 
-def _partial_states(mine: Traffic) -> float:
-    """Return how many partial states an accumulating worker makes per second: one for each lane in each window with its events."""
-    return sum(_cuts(lane.rate, mine.asked) for lane in mine.lanes) if mine.accumulates else 0.0
-
-
 def _pieces(mine: Traffic) -> float:
     """Return into how many pieces per second requests that take a worker's state, or a part of it, cut its lanes.
 
@@ -384,13 +395,4 @@ def _pieces(mine: Traffic) -> float:
     """
     asked = mine.asked_rounds if mine.accumulates else mine.asked
     following = SHARE_OF_FRONTIER * asked if mine.above > 1 else 0.0
-    return following + sum(_cuts(lane.rate, asked) for lane in mine.lanes)
-
-
-def _cuts(rate: float, by: float) -> float:
-    """Return into how many parts per second other events cut events that come at random.
-
-    >>> _cuts(30.0, 10.0), _cuts(30.0, 0.0)
-    (7.5, 0.0)
-    """
-    return rate * by / (rate + by) if rate and by else 0.0
+    return following + sum(parted(lane.rate, asked) for lane in mine.lanes)

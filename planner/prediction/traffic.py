@@ -240,3 +240,17 @@ def _synchronises(lane: _Owned, node: PlanNode, program: Program) -> bool:
     kinds = program.accumulating
     adds_up = lane.kind in kinds and all(is_accumulating(child, kinds) for child in node.children)
     return bool(node.children) and not adds_up
+
+
+def partial_states(mine: Traffic) -> float:
+    """Return how many partial states an accumulating worker makes per second: one for each lane in each window with its events."""
+    return sum(parted(lane.rate, mine.asked) for lane in mine.lanes) if mine.accumulates else 0.0
+
+
+def parted(rate: float, by: float) -> float:
+    """Return into how many parts per second other events cut events that come at random.
+
+    >>> parted(30.0, 10.0), parted(30.0, 0.0)
+    (7.5, 0.0)
+    """
+    return rate * by / (rate + by) if rate and by else 0.0

@@ -461,7 +461,7 @@ def test_a_call_of_update_batch_has_its_own_cost():
     assert cheap > dear
 
 
-def test_each_host_loads_the_runner_of_machine_code_once_a_run():
+def test_the_beginning_of_a_new_process_counts_once_a_run():
     def seconds(hosts, events):
         stream = Stream("v", TagSet.of(VALUE), {VALUE(): 1000.0}, events=events)
         topology = on(Topology([stream]), hosts)
@@ -469,9 +469,26 @@ def test_each_host_loads_the_runner_of_machine_code_once_a_run():
         costs = Costs(update=1e-6, compiled_kinds={"value": 1e-9})
         return events / Predictor(Window(), topology, costs).predict(made).throughput
 
-    assert seconds(2, 90_000) == pytest.approx(seconds(1, 90_000))  # the program is interpreted
-    few, many = (seconds(2, events) - seconds(1, events) for events in (200_000, 20_000_000))
-    assert 0.05 < few == pytest.approx(many)
+    few, some, many = (seconds(2, events) - seconds(1, events) for events in (90_000, 200_000, 20_000_000))
+    assert 0 < few == pytest.approx(some)
+    assert some == pytest.approx(many)
+
+
+def test_a_compiled_call_translates_the_parts_of_the_state_that_its_events_use():
+    def seconds(state, windows):
+        rates = {"v": 1e6, "b": windows}
+        streams = [
+            Stream("v", TagSet.of(VALUE), {VALUE(): rates["v"]}, events=1e9),
+            Stream("b", TagSet.of(BARRIER), {BARRIER(): rates["b"]}, events=1e9),
+        ]
+        topology = on(Topology(streams), 1)
+        costs = Costs(update=1e-6, compiled_kinds={"value": 1e-9, "barrier": 1e-6}, compiled_state=state)
+        made = plan(Window(), topology, name="sequential")
+        return sum(rates.values()) / Predictor(Window(), topology, costs).predict(made).throughput
+
+    rare, often = 10.0, 1000.0
+    assert 0.009 < seconds(1e-3, rare) - seconds(0.0, rare) < 0.05
+    assert seconds(1e-3, rare) < seconds(1e-3, often) <= seconds(10.0, often)
 
 
 def test_several_workers_that_wait_for_each_other_are_chosen_only_for_a_clear_gain():

@@ -1,6 +1,7 @@
 """The costs of this machine: what a synchronisation takes here, measured with a small job of our own in this process.
 
-The typical times of all our code are scaled by it. What a message needs in transit (`hop`) stays a constant: measuring it needs
+The typical times of all our code are scaled by it. A byte between hosts is measured by itself: it takes new memory at both ends, and to get
+that from the system takes longer than to write it. What a message needs in transit (`hop`) stays a constant: measuring it needs
 the other hosts.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,14 @@ SCALED = (
     "synchronisation",
     "window",
     "message",
-    "byte",
 )
-"""The costs of our own code, also of a byte, which is copied at both ends."""
+"""The costs of our own code."""
+
+MEASURED = (*SCALED, "byte")
+"""The costs of the machine."""
+
+WRITTEN = 16 << 20
+"""The bytes of new memory that are written to measure a byte."""
 
 CHILDREN = 2
 SHORT, LONG = 50, 200
@@ -83,7 +90,17 @@ def machine_costs() -> Costs:
     """Return typical costs on this machine. It takes a fraction of a second. Raises any DgsError of a run."""
     typical = TYPICAL.synchronisation + (1 + 1 / CHILDREN) * TYPICAL.piece
     factor = _seconds_per_child(Counting()) / typical
-    return replace(TYPICAL, **{name: factor * getattr(TYPICAL, name) for name in SCALED})
+    scaled = {name: factor * getattr(TYPICAL, name) for name in SCALED}
+    return replace(TYPICAL, **scaled, byte=min(_seconds_of_byte() for _ in range(REPETITIONS)))
+
+
+def _seconds_of_byte() -> float:
+    """Return the seconds of writing a byte of memory that the system gives to this process, and that other processes can map, as frames have."""
+    data = bytes(WRITTEN)
+    with mmap(-1, WRITTEN) as memory:
+        began = time.thread_time()
+        memory.write(data)
+        return (time.thread_time() - began) / WRITTEN
 
 
 def _seconds_per_child(program: Program) -> float:

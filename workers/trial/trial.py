@@ -209,7 +209,7 @@ class _Trying:
         def fold(state: Any, batch: EventBatch, outputs: list[OutputBatch]) -> None:
             update_batch(state, batch, BatchEmitter(batch, outputs))
 
-        for kind, each, call in self._in_columns(fold, COLUMN_OUTPUT):
+        for kind, each, call, _ in self._in_columns(fold, COLUMN_OUTPUT, part=0.0):
             found = {**self.costs.column_kinds, kind: each}
             calls = {**self.costs.column_calls, kind: call}
             self._know(column_kinds=found, columns=max(found.values()), column_calls=calls)
@@ -224,15 +224,19 @@ class _Trying:
             return
         loop = ScalarLoop(UserCode(self._program), first.update)
         update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)
-        for kind, seconds, call in self._in_columns(update.fold, COMPILED_OUTPUT):
+        for kind, seconds, call, more in self._in_columns(update.fold, COMPILED_OUTPUT, part=0.5):
             each = max(seconds, LEAST_COMPILED)
             dearest = max(call, self.costs.compiled_call if self.costs.compiled_kinds else 0.0)
-            self._know(compiled_kinds={**self.costs.compiled_kinds, kind: each}, compiled_call=dearest)
+            state = max(more, self.costs.compiled_state)
+            kinds = {**self.costs.compiled_kinds, kind: each}
+            self._know(compiled_kinds=kinds, compiled_call=dearest, compiled_state=state)
 
     def _in_columns(
-        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any], output: float
-    ) -> Iterator[tuple[str, float, float]]:
-        """Yield each kind with the seconds of an event (from a batch, less the seconds of its first event alone) and of a call.
+        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any], output: float, *, part: float
+    ) -> Iterator[tuple[str, float, float, float]]:
+        """Yield each kind with the seconds of an event (from a batch, less those of its first `part`), of a call, and what a long call takes more.
+
+        A compiled call translates the entry of each key that it meets, so its first events cost more than later ones.
 
         `output`: the seconds of passing an output on to the sinks. Every fold begins with the state after the events so far,
         since an empty state may emit nothing.
@@ -248,22 +252,24 @@ class _Trying:
             fold(state, part, outputs)
             return watch.seconds() + output * sum(map(len, outputs))
 
-        def of_batch(batch: EventBatch) -> tuple[float, float]:
+        def of_batch(batch: EventBatch) -> tuple[float, float, float]:
             size = min(len(batch), FIRST_ROWS)
             seconds(batch, 1)  # the first call may import modules, and compiles
             while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
                 size = min(len(batch), size * GROWTH)
-            alone, whole = (least(partial(seconds, batch, count), SHORT) for count in (1, size))
+            few = max(1, int(part * size))
+            alone, first, whole = (least(partial(seconds, batch, n), SHORT) for n in (1, few, size))
             longest = max(outputs, key=len, default=None)
             each = 0.0 if longest is None else seconds_of_output(self._sinks, longest)
             written = each * sum(map(len, outputs)) / size
-            return max(LEAST_COLUMNS, (whole - alone) / (size - 1)) + written, alone
+            each = max(LEAST_COLUMNS, min(whole - first, whole - alone) / max(1, size - few))
+            return each + written, alone, max(0.0, whole - alone - size * each)
 
         for kind, batch in _longest_by_kind(self._batches):
             try:
                 found = of_batch(batch)
             except CompileError:  # a later call may be refused, too: the state may then have another type
-                found = self.costs.event(kind), 0.0
+                found = self.costs.event(kind), 0.0, 0.0
             yield kind, *found
 
     def measure_forks(self) -> None:

@@ -13,6 +13,7 @@ from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.planner.prediction.costs import TYPICAL
+from dgs.workers.trial import trial as trials
 from dgs.workers.trial.stopwatch import Stopwatch
 from dgs.workers.trial.trial import sentence_of, trial
 
@@ -149,6 +150,23 @@ def test_an_update_that_is_compiled_is_tried_so():
     costs = trial(Plain(), [replace(batch, payload=batch.ts)]).costs
     assert costs.compiled("n") < 0.2 * costs.event("n")
     assert 0 < costs.compiled_call < 0.1
+
+
+def test_what_a_compiled_call_does_once_for_each_key_is_no_cost_of_its_later_events(monkeypatch):
+    folded = []
+
+    class Clock:
+        def seconds(self):
+            return 1e-4 + 1e-6 * min(500, folded[-1]) + 1e-8 * folded[-1]
+
+    monkeypatch.setattr(trials, "Stopwatch", Clock)
+    trying = trials._Trying(Summing(), [numbers(4096)], [])
+    trying._state = 0
+    found = list(trying._in_columns(lambda _, part, __: folded.append(len(part)), 0.0, part=0.5))
+    ((_, each, call, more),) = found
+    assert each == pytest.approx(1e-8)
+    assert call == pytest.approx(1e-4, rel=0.02)
+    assert more == pytest.approx(5e-4, rel=0.02)
 
 
 def test_an_update_that_is_not_compiled_costs_what_the_interpreter_needs():
