@@ -20,7 +20,7 @@ run: $(VENV)/.installed $(VENV)/.prepared    ## run the main job: Spark reads pa
 test: $(VENV)/.installed-dev    ## the tests that CI runs
 	@$(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder
 
-test-all: $(VENV)/.installed-dev    ## all tests, slow ones too, with 10,000 new random cases for each property, or CASES=...
+test-all: $(VENV)/.installed-dev    ## all tests, slow ones too, with 2,000 new random cases for each property, or CASES=...
 	@$(BIN)/python -m pytest -m "" --hypothesis-profile exploring --numprocesses 3 --no-loadscope-reorder
 
 lint: $(VENV)/.installed-dev    ## style, format and types

@@ -12,7 +12,7 @@ from tests.gallery.right_named import RIGHT
 from tests.gallery.wrong_named import WRONG
 from tests.selection import every_other
 
-SEEDS = 20
+SEEDS = 8
 MOST_EVENTS = 3
 TYPICAL_EVENTS = 2
 NEED_THREE = {"capped_points", "float_sum", "lists_a_dict", "lists_a_set", "mean_of_means"}

@@ -1,6 +1,6 @@
 """Theorems as properties of random flows: a compiled flow has the outputs of its definition, under any ticks and any plan.
 
-The slow tests try 10,000 flows, or `CASES`, half of them with faults. A failure names its seed.
+The slow tests try 2,000 flows, or `CASES`, half of them with faults. A failure names its seed.
 """
 
 import random
