@@ -22,7 +22,7 @@ FLOORS = [
     ("dgs/errors",),
     ("dgs/codec",),
     ("dgs/model",),
-    ("dgs/vectorised.py", "dgs/frames"),
+    ("dgs/vectorised.py", "dgs/frames", "dgs/own_folders.py"),
     ("dgs/semantics", "dgs/keyed.py", "dgs/monoids", "dgs/compiled"),
     ("dgs/flow",),
     ("dgs/query", "dgs/pico"),
@@ -85,7 +85,9 @@ HOMES = {
     "lark": re.compile(r"dgs/query/"),
     "sqlglot": re.compile(r"dgs/query/"),
     "llvmlite": re.compile(r"dgs/compiled/machine\.py"),
-    "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)|dgs/compiled/loop_files\.py"),
+    "fcntl": re.compile(
+        r"workers/(storage/|transport/shared_memory\.py)|dgs/(compiled/loop_files|own_folders)\.py"
+    ),
     "prometheus_client": re.compile(r"workers/observing/metrics\.py"),
     "yaml": re.compile(r"(?!)"),
 }

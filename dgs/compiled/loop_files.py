@@ -10,10 +10,8 @@ import fcntl
 import hashlib
 import importlib.util
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
@@ -24,14 +22,15 @@ from dgs.compiled.called_loops import CalledLoop
 from dgs.compiled.llvm.llvm_text import ENTRY, llvm_text
 from dgs.compiled.lowering.loop_text import LoopText
 from dgs.compiled.lowering.value_types import Refused, scalars_of
+from dgs.own_folders import OwnFolder
 
 if TYPE_CHECKING:
     from dgs.compiled.merged_run import Loop
 
 TEXT, CODE = ".ll", ".o"
 """The endings of texts for LLVM, and of machine code, which follows its digest."""
-PREFIX, UNLOCKED_SECONDS = "dgs-compiled-", 60.0
-"""The names of folders of one process, and how long one may be there before its process locks it."""
+PREFIX = "dgs-compiled-"
+"""The beginning of the names of folders of one process."""
 DIGEST = 16
 """The bytes of a digest of machine code."""
 
@@ -134,33 +133,15 @@ def _conditions() -> str:
 
 
 @cache
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder of this process, for loops that the common folder cannot take. It is locked until the process ends."""
-    made = tempfile.TemporaryDirectory(prefix=PREFIX)
-    fcntl.flock(os.open(made.name, os.O_RDONLY), fcntl.LOCK_SH)
-    _remove_left_folders(Path(made.name).stat().st_mtime)
-    return made
-
-
-def _remove_left_folders(now: float) -> None:
-    """Remove such folders of this user's processes that were killed: nobody has them locked. `now`: in seconds since 1970."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it is locked, or another process removes it
-            found = left.lstat()
-            if found.st_uid != os.geteuid() or now - found.st_mtime < UNLOCKED_SECONDS:
-                continue
-            opened = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left)
-            finally:
-                os.close(opened)
+def _own_folder() -> OwnFolder:
+    """Return a folder of this process, for loops that the common folder cannot take."""
+    return OwnFolder(PREFIX)
 
 
 def _file(where: Path, name: str, text: str) -> Path:
     why: OSError | str = "no folder lets it"
     for is_own in (False, True):
-        place = Path(_own_folder().name) if is_own else where
+        place = _own_folder().path if is_own else where
         path = (place / name).with_suffix(TEXT)
         try:
             if not path.exists():

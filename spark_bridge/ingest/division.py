@@ -146,7 +146,7 @@ def are_same(spark: Any, some: Iterable[Path], others: Iterable[Path]) -> bool:
 def _digest(spark: Any, files: Iterable[Path]) -> Any:
     rows = spark.read.parquet(*map(literal, files))
     columns = []
-    for number, (name, kind) in enumerate(rows.dtypes):
+    for number, (name, kind) in enumerate(sorted(rows.dtypes)):  # their order may have changed
         has_hash = not any(part in kind for part in ("map<", "variant", "interval"))
         # A null does not change the hash, so the numbers between the columns tell which one is null.
         columns += [quoted(name) if has_hash else f"CAST({quoted(name)} AS STRING)", str(number)]

@@ -9,10 +9,8 @@ import contextlib
 import importlib
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +20,7 @@ import dgs
 from dgs.errors import SparkUnavailableError
 from dgs.errors.hidden_values import all_hidden, masked
 from dgs.job import private_files
+from dgs.own_folders import OwnFolder
 from dgs.spark_bridge.session import class_archive
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.spark_bridge.session.reachability import is_on_this_machine
@@ -51,6 +50,9 @@ COMPILING = (
     "-XX:Tier4CompileThreshold=1500000 -XX:Tier4BackEdgeThreshold=4000000"
 )
 """Options with which Java's optimizing compiler waits a hundred times as long: by default it does half of the work while Spark starts."""
+
+PREFIX = "dgs-spark-"
+"""The beginning of the names of directories of sockets."""
 
 LONGEST_OF_SOCKETS = 60
 """The most bytes in the path of a directory of sockets: Spark adds 42, and some systems take 103."""
@@ -82,8 +84,8 @@ class Embedded:
             WRITES_WITHIN if any(class_archive.WRITES in text for text in settings.values()) else STOPS_WITHIN
         )
         conf, shown = (SparkConf(loadDefaults=False).setMaster(master) for _ in range(2))
-        self._sockets = Path(tempfile.mkdtemp(prefix="dgs-spark-"))
-        settings = {**_of_sockets(self._sockets), **settings} if is_on_this_machine(master) else settings
+        self._sockets = OwnFolder(PREFIX)
+        settings = {**_of_sockets(self._sockets.path), **settings} if is_on_this_machine(master) else settings
         for name, value in _with_logging(_with_umask(settings), work_dir).items():
             conf.set(name, value)
             if masked(value) == value:  # everybody can read the command line of a process
@@ -95,7 +97,7 @@ class Embedded:
             try:
                 self._gateway = launch(shown, {"stdout": output, "stderr": output})
             except BaseException:
-                shutil.rmtree(self._sockets, ignore_errors=True)
+                self._sockets.remove()
                 raise
             try:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
@@ -103,7 +105,7 @@ class Embedded:
                 self.spark: Any = SparkSession(self._context)
                 if is_on_this_machine(master):
                     _leave_out_checksums(self._context)
-                _remove_at_the_end(self._context, self._sockets)
+                _remove_at_the_end(self._context, self._sockets.path)
             except Exception as error:
                 # before the JVM ends, since a Java error asks it for its text
                 problem, is_lost = sentence(str(error)), is_of_lost_java(error)
@@ -142,7 +144,7 @@ class Embedded:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self._sockets, ignore_errors=True)
+        self._sockets.remove()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that the next session starts a JVM of its own
         SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
 

@@ -157,7 +157,7 @@ class LogWriter:
             batch,
             table,
             lambda segment, before: (
-                before.schema.equals(table.schema)
+                _kinds(before) == _kinds(table)
                 and (not files or (bool(segment.files) and repeats(segment.files)))
             ),
             rows=sum(file.rows for file in files),
@@ -288,3 +288,8 @@ def close_stream(path: Path, stream: str) -> None:
     if writer is None:
         raise OwnedLogError(path=path, stream=stream, owner="nobody", writer="dgs log close")
     LogWriter(path, stream, writer).close()
+
+
+def _kinds(table: pa.Table) -> dict[str, pa.DataType]:
+    """Return the types of columns by name: their order does not matter."""
+    return dict(zip(table.schema.names, table.schema.types, strict=True))

@@ -1,10 +1,7 @@
 """Files of loops: a torn file is compiled again, and a read-only folder is no error."""
 
-import fcntl
-import os
 import shutil
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -39,27 +36,15 @@ def test_an_emptied_folder_is_filled_again(machine):
     assert folds(104).events == 9
 
 
-def test_a_folder_of_the_process_is_made_only_if_needed_and_those_of_killed_processes_are_removed(
-    machine, monkeypatch, tmp_path
-):
-    """Each process that compiled made one, which stayed if it was killed."""
+def test_a_folder_of_the_process_is_made_only_if_needed(machine, monkeypatch, tmp_path):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     loop_files._own_folder.cache_clear()
     folds(107)
     assert list((tmp_path / "temporary").iterdir()) == []
-    there = {name: Path(tempfile.mkdtemp(prefix=loop_files.PREFIX)) for name in ("left", "new", "held")}
-    for name in ("left", "held"):
-        os.utime(there[name], (0, 0))
-    descriptor = os.open(there["held"], os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    own = Path(loop_files._own_folder().name)
-    assert set((tmp_path / "temporary").iterdir()) == {there["new"], there["held"], own}
-    os.utime(own, (0, 0))
-    loop_files._remove_left_folders(1e9)
-    assert own.exists()
-    os.close(descriptor)
-    loop_files._own_folder().cleanup()
+    own = loop_files._own_folder()
+    assert list((tmp_path / "temporary").iterdir()) == [own.path]
+    own.remove()
     loop_files._own_folder.cache_clear()
 
 

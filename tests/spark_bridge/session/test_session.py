@@ -1,6 +1,7 @@
 """Sessions: requirements are checked before the start, and files stay in the given directory."""
 
 import errno
+import os
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
 from dgs.job.schema import SparkConfig
+from dgs.own_folders import remove_left
 from dgs.spark_bridge.session import embedded
 from dgs.spark_bridge.session import session as sessions
 from dgs.spark_bridge.session.embedded import Embedded, end_of, end_quietly, home_of_links, why_java_ended
@@ -268,18 +270,25 @@ from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session.session import session
 with session(SparkConfig(master="local[1]"), Path(sys.argv[1])) as spark:
     print(spark.conf.get("spark.python.unix.domain.socket.dir"), flush=True)
-    if sys.argv[2] == "killed":
+    if sys.argv[2] == "both killed":
+        java = spark._jvm.java.lang.ProcessHandle.current().pid()
+        os.kill(java, signal.SIGKILL)
+    if sys.argv[2] != "ends":
         os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["ends", "killed"])
+@pytest.mark.parametrize("end", ["ends", "killed", "both killed"])
 def test_sockets_of_a_session_are_gone_when_it_ends_or_is_killed(tmp_path, end):
     command = [sys.executable, "-c", KILLED, str(tmp_path), end]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     place = Path(done.stdout.strip())
     assert place.name.startswith("dgs-spark-")
+    if end == "both killed":
+        assert place.exists()
+        os.utime(place, (0, 0))
+        remove_left(embedded.PREFIX, 1e9)  # as the next start does
     patience = time.monotonic() + 60
     while place.exists() and time.monotonic() < patience:  # Java ends after this process's child
         time.sleep(0.05)
