@@ -22,7 +22,7 @@ from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.left_out import LeftOut, RowsLeftOut, counts_in, letters_of
 from dgs.spark_bridge.ingest.micro_batches import MicroBatches, RowCounts
-from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
+from dgs.spark_bridge.ingest.queries import Query, frame, resolved, shaped, whole
 from dgs.spark_bridge.session.any_thread import activate
 from dgs.spark_bridge.session.running_jobs import conf
 from dgs.spark_bridge.session.settings_advice import unknown_options
@@ -82,8 +82,14 @@ class Feed:
     def _check_description(self) -> None:
         told, file = self.query.description, self._place / DESCRIPTION
         now = masked_data(told)
+        if (path := self.query.source.path) is not None:
+            told["place"] = now["place"] = resolved(
+                path, self._base_dir
+            )  # Spark knows files by their whole paths
         if file.exists():
             before = json.loads(file.read_text(encoding="utf-8"))
+            if "place" not in before or any(is_closed(self.log / stream) for stream in before["streams"]):
+                before["place"] = told.get("place")
             differing = [part for part in now if before.get(part) not in (now[part], told[part])]
             if _is_widened(before.get("columns", {}), told["columns"]):
                 differing.remove("columns")
@@ -102,6 +108,9 @@ class Feed:
         directories = [self.log / stream for stream in before["streams"]]
         is_open = self.query.is_stream and not any(is_closed(directory) for directory in directories)
         fixed = [part for part in differing if part not in CHANGEABLE or not is_open]
+        if fixed == ["place"]:
+            problem = f"the files of the event log {self.log} were {before['place']}, and `path:` is now {self._base_dir / str(self.query.source.path)}: move them back, or name another `log:`"
+            raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
         if fixed:
             problem = (
                 f"`{fixed[0]}:` has changed since the event log {self.log} was begun, and its rows are "

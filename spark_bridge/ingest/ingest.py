@@ -16,17 +16,25 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+from dgs.errors import OwnedLogError
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.ingest.feed import LOOKS_EVERY, Feed
 from dgs.spark_bridge.ingest.left_out import RowsLeftOut
 from dgs.spark_bridge.ingest.queries import Query, queries_of
 from dgs.spark_bridge.session.running_jobs import tagging
 from dgs.spark_bridge.session.session import check_installed, session
+from dgs.workers.event_log.segments import is_closed
 from dgs.workers.runtime.job import Caller, Job
 from dgs.workers.sources.live.logged import log_path
+from dgs.workers.storage.disk import make_directory
+from dgs.workers.storage.locks import BusyError, FileLock
 
 INTERRUPTS_EVERY = 0.2
 """Seconds between two interruptions of a query: the first may come before the query has begun."""
+
+
+LOCK = "query.lock"
+"""The file in the directory of a stream that a run locks while it feeds the stream."""
 
 
 def _unheard(_sentence: str) -> None:
@@ -41,7 +49,7 @@ def feeding(
 
     `caller.notify` gets a sentence when Spark starts, and one for each setting or option without effect.
 
-    Raises PlanFileError, MissingPackageError, JavaMissingError, SparkUnreachableError at once; other errors end the run through its streams.
+    Raises OwnedLogError, PlanFileError, MissingPackageError, JavaMissingError, SparkUnreachableError at once; other errors end the run through its streams.
     """
     feeds = [
         Feed(
@@ -52,6 +60,28 @@ def feeding(
         )
         for query in queries_of(job.streams, unit=job.unit, skips=job.on_error == "skip")
     ]
+    with contextlib.ExitStack() as locks:
+        for feed in feeds:
+            _hold(feed, locks)
+        yield from _fed(feeds, job, config, caller)
+
+
+def _hold(feed: Feed, locks: contextlib.ExitStack) -> None:
+    """Lock the open streams of a query for this run. Raises OwnedLogError if another run feeds them."""
+    for stream in feed.query.stream_ids:
+        directory = feed.log / stream
+        make_directory(directory)
+        if is_closed(directory):
+            continue  # any number of runs may read it
+        try:
+            locks.callback(FileLock(directory / LOCK).release)
+        except BusyError as error:
+            raise OwnedLogError(path=feed.log, stream=stream, owner=error.holder, writer="this run") from None
+
+
+def _fed(
+    feeds: Sequence[Feed], job: Job, config: SparkConfig, caller: Caller
+) -> Iterator[Callable[[], list[RowsLeftOut]]]:
     begun = [feed for feed in feeds if feed.begin()]
 
     def left_out() -> list[RowsLeftOut]:

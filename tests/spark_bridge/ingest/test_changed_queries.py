@@ -101,3 +101,16 @@ def test_other_changes_are_refused(spark, tmp_path):
     run_until(spark, feed_of(tmp_path, []), 1)
     with pytest.raises(PlanFileError, match="`order_by:` has changed"):
         feed_of(tmp_path, [], order_by=["v"]).begin()
+
+
+def test_the_same_path_from_another_directory_is_refused(spark, tmp_path):
+    """Spark knows files by their whole paths, and would read all of them again."""
+    put_file(tmp_path / "in", 0, [(1, 1)])
+    feed = feed_of(tmp_path, [])
+    run_until(spark, feed, 1)
+    moved = Feed(feed.query, feed.log, base_dir=tmp_path / "elsewhere")
+    with pytest.raises(
+        PlanFileError, match=r"were .*/in, and `path:` is now .*/elsewhere/in: move them back"
+    ):
+        moved.begin()
+    assert feed_of(tmp_path, []).begin()

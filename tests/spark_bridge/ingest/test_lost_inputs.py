@@ -1,12 +1,15 @@
 """Queries whose input, checkpoint directory or life is taken from them, and columns with names of Spark's own."""
 
 import threading
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dgs.errors import OwnedLogError
 from dgs.job.schema import SparkSource, StreamConfig
+from dgs.spark_bridge.ingest import ingest
 from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.workers.event_log import failure, summary
@@ -61,3 +64,14 @@ def test_column_of_the_name_of_sparks_own_is_kept_beside_dead_letters(spark, tmp
     assert [row for table in tables_in(tmp_path / "log") for row in table.to_pylist()] == [
         {"ts": 1, "_metadata": 7}
     ]
+
+
+def test_streams_of_a_log_are_fed_by_one_run_at_a_time(tmp_path):
+    [query] = queries_of([stream(format="parquet", path="in", trigger="10ms")], unit="ms")
+    feed = Feed(query, tmp_path / "log", base_dir=tmp_path)
+    with ExitStack() as first, ExitStack() as second:
+        ingest._hold(feed, first)
+        with pytest.raises(OwnedLogError, match="'s' is written by 'process"):
+            ingest._hold(feed, second)
+    with ExitStack() as later:
+        ingest._hold(feed, later)
