@@ -1,14 +1,19 @@
 """A program sees the same events, field by field, on every runtime, under every split, over every transport."""
 
 import json
+import socket
+import tempfile
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dgs
@@ -347,3 +352,56 @@ def test_program_sees_lists_in_place_of_arrays_of_objects(form):
     seen = dgs.run(Columns(), streams={"s": stream}, runtime="local").outputs
     in_batches = {one for one in seen if not one.startswith("Event(")}
     assert in_batches == {"list" if form == "payload" else "dict(x: list)"}
+
+
+ROW_LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8"), max_size=3), st.sampled_from([2**63, -(2**63), 2**64, 2**53 + 1, -0.0, 1.0]),
+)  # fmt: skip
+ROW_VALUES = st.recursive(
+    ROW_LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=4)
+@given(st.lists(st.dictionaries(names, ROW_VALUES, max_size=4), min_size=1, max_size=40))
+def test_program_sees_the_same_of_lines_from_a_socket_as_of_a_file(rows):
+    lines = [json.dumps({"ts": i, "page": "ab"[i % 2], **row}) for i, row in enumerate(rows)]
+    with tempfile.TemporaryDirectory() as space:
+        found = [lines_seen(Path(space) / kind, kind, lines) for kind in ("jsonl", "socket")]
+    assert found[0] == found[1]
+    assert len(found[0]) == len(rows)
+
+
+def lines_seen(folder, kind, lines):
+    """Return what the program describes of lines in a file, or sent to a port in two pieces and read in two splits."""
+    folder.mkdir()
+    plan = write_witness(folder, "jsonl", 1 if kind == "jsonl" else 2, "{kind: local}")
+    text = plan.read_text().replace("    payload: [source, rating, at]\n", "")
+    text = text if kind == "jsonl" else text.replace("jsonl: {path: ratings.jsonl}", "socket: {port: 0}")
+    plan.write_text(text)
+    (folder / "program.py").write_text(PROGRAM.replace("(event.payload or {}).values()", "[event.payload]"))
+    (folder / "ratings.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "asks.csv").write_text("ts,page\n")
+    with ThreadPoolExecutor(1) as sender:
+        if kind == "socket":
+            sender.submit(send, folder / "run" / "logs" / "ratings-2" / "listening", lines)
+        return sorted(dgs.run(plan, run_dir=folder / "run").outputs)
+
+
+def send(listening, lines):
+    """Send lines to the port that a file names, as soon as it is there."""
+    patience = time.monotonic() + 240
+    while not listening.exists() and time.monotonic() < patience:
+        time.sleep(0.01)
+    host, _, port = listening.read_text().strip().rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=60) as connection,
+        connection.makefile("rwb") as file,
+    ):
+        for text in (*lines, '{"kind": "end"}'):
+            file.write(text.encode() + b"\n")
+        file.flush()
+        file.readline()
