@@ -65,6 +65,8 @@ def _given_rates(text: str) -> dict[str, float]:
     >>> _given_rates("view=5k/s, view(7)=20")
     {'view': 5000.0, 'view(7)': 20.0}
     """
+    if not text:
+        raise UsageError(message="--rates is empty: write TAG=RATE,..., or name a file or a run directory")
     if "=" in text and not Path(text).exists():
         pairs = [part.rpartition("=")[::2] for part in text.split(",")]
         names = [name.strip() for name, _ in pairs]
@@ -103,7 +105,7 @@ def at_given_rates(prepared: Prepared, text: str) -> Prepared:
 
     Raises UsageError, PlanFileError, UnknownRateError, ContradictoryRatesError.
     """
-    if Path(text).is_dir() or "streams" in read_object(Path(text)):
+    if text and (Path(text).is_dir() or "streams" in read_object(Path(text))):
         run = PastRun(Path(text))
         topology = run.topology(prepared)
         costs = run.costs(prepared, costs_of(prepared))
@@ -134,7 +136,7 @@ def predictions(
         if prepared.is_made:
             options = {"name": "cost", "max_leaves": None}
             plan = make_plan(prepared.config, prepared.program, topology, costs=costs, **options)
-        predictor = Predictor(prepared.program, topology, costs)
+        predictor = Predictor(prepared.program, topology, costs, are_new=True)  # one is compared with several
         simulated = in_virtual_time(plan, prepared.program, topology, costs) if simulates else None
         found.append(OnHosts(count, len(plan), predictor.predict(plan), predictor.latency(plan), simulated))
     return found

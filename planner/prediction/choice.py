@@ -69,9 +69,8 @@ def _reason_alone(plans: Sequence[Plan], predicted: Sequence[Prediction], best: 
     """Return the reason in one process, where costs are not measured and only ratios mean something."""
     several = best or against
     many, one = predicted[several].throughput, predicted[0].throughput
-    ratio = (
-        f"{many / one:.2g} times as fast" if many >= one or not many else f"{one / many:.2g} times as slow"
-    )
+    times, how = (many / one, "fast") if many >= one or not many else (one / many, "slow")
+    ratio = f"{times:.2g} times as {how}" if f"{times:.2g}" != "1" else "as fast"
     return f"{_workers(plans[several])}: {ratio} as one worker, where {predicted[several].limit}"
 
 

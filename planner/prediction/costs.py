@@ -188,3 +188,6 @@ a wait for another process 150 already after 2 ms.
 
 SHARE_OF_FRONTIER = 0.5
 """The cost, per request, of following several lanes above a worker, as a part of `piece`."""
+
+COPIES = 2.0
+"""How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""

@@ -24,6 +24,7 @@ from dgs.planner.prediction.costs import (
     COLD,
     COOLING,
     COOLING_ALONE,
+    COPIES,
     INTERPRETED_FIRST,
     SHARE_OF_FRONTIER,
     Costs,
@@ -49,14 +50,11 @@ SHORT_LOOP = 64.0
 EVENT_BYTES = 28.0
 """The bytes of an event on its way to another host: its time, its row number, the place of its tag and a number as payload."""
 
-COPIES = 2.0
-"""How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""
-
 AT_ONCE = 2.0
 """The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
 
-BEGINNING = 0.02
-"""The seconds that the first events cost a new process more: its first calls of all functions, and memory that it touches first."""
+BEGINNING = 0.02 / INTERPRETED_FIRST
+"""The seconds that each of the first events of a run (INTERPRETED_FIRST) costs a new process more, for first calls and for new memory."""
 
 LEAST_REST = 0.1
 """The least part of a run's seconds of updates that counts as folding and not as requests to children."""
@@ -103,15 +101,19 @@ class Prediction:
 class Predictor:
     """Predicts plans of one program on one topology, which has the host processes and the cores that they share."""
 
-    def __init__(self, program: Program, topology: Topology, costs: Costs) -> None:
+    def __init__(
+        self, program: Program, topology: Topology, costs: Costs, *, are_new: bool | None = None
+    ) -> None:
+        """`are_new`: the hosts are new processes, which takes a while; by default several are."""
         self._program, self._topology, self._costs = program, topology, costs
+        self._beginning = BEGINNING if (topology.hosts > 1 if are_new is None else are_new) else 0.0
         self._between = Between(program)
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
         """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
         home, of = self._deployed(plan, home)
         model = _Model(plan, of, self._costs, home, self._topology.events)
-        return model.prediction(self._topology.cpus, BEGINNING if self._topology.hosts > 1 else 0.0)
+        return model.prediction(self._topology.cpus, self._beginning)
 
     def latency(self, plan: Plan, home: Mapping[str, int] | None = None) -> Latency:
         """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
@@ -151,8 +153,9 @@ class _Model:
         self._own = {worker: work + cold[worker] for worker, work in self._own.items()}
 
     def prediction(self, cores: int, beginning: float) -> Prediction:
-        """Return the prediction. `beginning`: the seconds that a host takes more since it is a new process."""
-        beginning = beginning / self._seconds if self._seconds else 0.0
+        """Return the prediction. `beginning`: the seconds that a host takes more for each of the first events since it is a new process."""
+        rate = sum(one.rate for one in self._traffic.values())
+        beginning *= min(rate, INTERPRETED_FIRST / self._seconds) if self._seconds else 0.0
         hosts = dict.fromkeys(self._home.values(), beginning)
         for worker, work in self._own.items():
             hosts[self._home[worker]] += work
@@ -165,7 +168,6 @@ class _Model:
             (self._path() + beginning, self._blame()),
         ]
         seconds, limit = max(bounds, key=lambda bound: bound[0])
-        rate = sum(one.rate for one in self._traffic.values())
         if not rate:
             limit = "no event comes at these rates"
         between = self._bytes_between()
