@@ -16,6 +16,7 @@ from itertools import islice
 
 from dgs.check.laws.contract import Finding
 from dgs.errors import AsymmetricDependenceError, DgsError
+from dgs.errors.raised import summary
 from dgs.model.declarations import check_declarations
 from dgs.model.dependence import Rule, When
 from dgs.model.program import Program
@@ -68,6 +69,6 @@ def _asked(program: Program, rule: Rule) -> Finding | None:
 def _raised(error: BaseException, *pair: Tag) -> Finding:
     about = f"({pair[0]!r}, {pair[1]!r})" if pair else ""
     return Finding(
-        f"depends{about} raised {type(error).__name__}: {error}",
+        f"depends{about} raised {summary(error)}",
         hint="the relation must answer for every pair of tags of the declared kinds, also where one of them has no key",
     )

@@ -27,7 +27,7 @@ from dgs.check.drawing.constants import Constants, constants
 from dgs.check.drawing.strategies import FLOATS, INTS, TEXTS, strategy_for, with_named
 from dgs.check.drawing.time_steps import is_quick
 from dgs.errors import UsageError
-from dgs.errors.raised import RAISED, is_ours
+from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.model.events import Event
 from dgs.model.program import Program
 from dgs.model.tags import Tag
@@ -169,5 +169,5 @@ def _error(program: Program, tag: Tag, value: Any) -> str | None:
     except RAISED as error:
         if is_ours(error):
             raise
-        return f"payload {value!r}: {type(error).__name__}: {error}"
+        return f"payload {value!r}: {summary(error)}"
     return None

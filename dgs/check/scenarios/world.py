@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from dgs.check.scenarios.equality import Equal, same
 from dgs.check.scenarios.scenario import Scenario, Side, Sides
 from dgs.errors import DgsError
-from dgs.errors.raised import RAISED, is_ours, user_trace
+from dgs.errors.raised import RAISED, is_ours, summary, user_trace
 from dgs.model.dependence import Dependence
 from dgs.model.events import Event
 from dgs.model.outputs import emitted_one_by_one
@@ -62,7 +62,7 @@ class UserRaised(Exception):  # noqa: N818 - a finding on its way to the report,
     def __init__(self, function: str, error: BaseException) -> None:
         super().__init__(function, error)
         self.function = function
-        self.error = f"{type(error).__name__}: {error}"
+        self.error = summary(error)
         self.trace = user_trace(error)
 
 

@@ -414,3 +414,54 @@ def test_another_user_reads_writes_and_reaches_nothing_of_a_run(project):
         assert not [name for name in reached if name.startswith("one") and name != "one"]
         assert not [name for name in reached if name.endswith("/new")]
     door.close()
+
+
+LEAKS = """\
+import dgs
+
+VALUE = dgs.kind("value")
+
+
+class Leaks(dgs.Program):
+    kinds = (VALUE,)
+
+    def __init__(self, password):
+        self.password = password
+
+    def depends(self, a, b):
+        if IN_RELATION:
+            raise ValueError(self.password)
+        return True
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        raise ValueError(f"no access for {self.password}")
+"""
+
+
+@pytest.mark.parametrize("in_relation", [False, True])
+def test_check_does_not_show_a_value_in_an_exception(tmp_path, dgs, monkeypatch, in_relation):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DGS_PASSWORD", SECRET)
+    plan = """\
+version: 1
+name: leaks
+program: {ref: "leaks.py:Leaks", args: {password: "${env:DGS_PASSWORD}"}}
+streams: [{id: left, tags: {kind: value}, source: {csv: {path: left.csv}}}]
+runtime: {kind: local}
+"""
+    write_files(
+        tmp_path,
+        {
+            "left.csv": "ts\n1\n",
+            "leaks.py": LEAKS.replace("IN_RELATION", str(in_relation)),
+            "plan.yaml": plan,
+        },
+    )
+    for flags in ("", " --json"):
+        done = dgs(f"check plan.yaml{flags}")
+        assert done.code == 1, done.err
+        assert "unmistakable" not in done.out + done.err
+        assert "${env:DGS_PASSWORD}" in done.out + done.err
