@@ -88,13 +88,15 @@ def count_and_sum(conf, work):
 @pytest.mark.parametrize("cache", ["cache", "a cache"])
 def test_second_session_takes_spark_from_the_archive(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
-    archive = prepare()
+    # this process may have a session
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1)
+    archive = pool.submit(prepare).result()
     assert archive == class_archive.place() / "classes.jsa"
     assert sorted(path.name for path in archive.parent.iterdir()) == ["classes.jsa", "home"]
     loaded = tmp_path / "loaded.txt"
     conf = {"spark.driver.extraJavaOptions": f"-Xlog:class+load:file={loaded}"}
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # this process may have a session
-        assert pool.submit(count_and_sum, conf, tmp_path / "work").result() == (3, 6)
+    assert pool.submit(count_and_sum, conf, tmp_path / "work").result() == (3, 6)
+    pool.shutdown()
     found = loaded.read_text()
     assert " org.apache.spark.SparkContext source: shared objects file (top)\n" in found
     compiler = " org.codehaus.janino.SimpleCompiler source: "
