@@ -191,3 +191,9 @@ SHARE_OF_FRONTIER = 0.5
 
 COPIES = 2.0
 """How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""
+
+BEGINNING = 0.02 / INTERPRETED_FIRST
+"""The seconds that each of the first events of a run (INTERPRETED_FIRST) costs a new process more, for first calls and for new memory."""
+
+LEAST_REST = 0.1
+"""The least part of a run's seconds of updates that counts as folding and not as requests to children."""

@@ -21,11 +21,13 @@ from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import (
+    BEGINNING,
     COLD,
     COOLING,
     COOLING_ALONE,
     COPIES,
     INTERPRETED_FIRST,
+    LEAST_REST,
     SHARE_OF_FRONTIER,
     Costs,
 )
@@ -52,12 +54,6 @@ EVENT_BYTES = 28.0
 
 AT_ONCE = 2.0
 """The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
-
-BEGINNING = 0.02 / INTERPRETED_FIRST
-"""The seconds that each of the first events of a run (INTERPRETED_FIRST) costs a new process more, for first calls and for new memory."""
-
-LEAST_REST = 0.1
-"""The least part of a run's seconds of updates that counts as folding and not as requests to children."""
 
 MESSAGE_BYTES = 40.0
 """The bytes of a message without its state: a request with its key, or an answer with its positions."""
@@ -153,10 +149,14 @@ class _Model:
         self._own = {worker: work + cold[worker] for worker, work in self._own.items()}
 
     def prediction(self, cores: int, beginning: float) -> Prediction:
-        """Return the prediction. `beginning`: the seconds that a host takes more for each of the first events since it is a new process."""
+        """Return the prediction. `beginning`: the seconds that a host takes more for each of its first events since it is a new process."""
         rate = sum(one.rate for one in self._traffic.values())
-        beginning *= min(rate, INTERPRETED_FIRST / self._seconds) if self._seconds else 0.0
-        hosts = dict.fromkeys(self._home.values(), beginning)
+        taken = dict.fromkeys(self._home.values(), 0.0)
+        for worker, one in self._traffic.items():
+            taken[self._home[worker]] += one.rate
+        first = INTERPRETED_FIRST / self._seconds if self._seconds else 0.0
+        hosts = {host: beginning * min(mine, first) for host, mine in taken.items()}
+        begun = max(hosts.values())
         for worker, work in self._own.items():
             hosts[self._home[worker]] += work
         for host, work in self._sending().items():
@@ -165,7 +165,7 @@ class _Model:
         bounds = [
             (hosts[busiest], f"host {busiest} is always busy"),
             (sum(hosts.values()) / cores, f"{cores} cores are always busy"),
-            (self._path() + beginning, self._blame()),
+            (self._path() + begun, self._blame()),
         ]
         seconds, limit = max(bounds, key=lambda bound: bound[0])
         if not rate:
