@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 MANY = int(os.environ.get("CASES", "2_000"))
-"""The random cases of each property under `make test-all`. `make test-all CASES=100000` takes days."""
+"""The random cases of each property under `make test-all`."""
 
 EXPLORES = settings.get_current_profile_name() == "exploring"
 FIRST = random.randrange(10**6, 10**9) if EXPLORES else 1000

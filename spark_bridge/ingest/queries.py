@@ -165,9 +165,8 @@ def shaped(rows: Any, query: Query, *, knows_files: bool = True) -> Any:
     source = query.source
     if source.where is not None:
         rows = rows.where(source.where)
-    knows_files = knows_files and "_metadata" not in map(
-        str.lower, rows.columns
-    )  # a column of the files hides Spark's own
+    if "_metadata" in map(str.lower, rows.columns):  # a column of the files hides Spark's own
+        knows_files = False
     select, failures = query.selected
     hidden = [f"{condition} AS {FAILED}{i}" for i, condition in enumerate(failures.values())]
     if query.malformed == "dead_letter" and failures:

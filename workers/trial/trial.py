@@ -209,7 +209,7 @@ class _Trying:
         def fold(state: Any, batch: EventBatch, outputs: list[OutputBatch]) -> None:
             update_batch(state, batch, BatchEmitter(batch, outputs))
 
-        for kind, each, call, _ in self._in_columns(fold, COLUMN_OUTPUT, part=0.0):
+        for kind, each, call, _ in self._in_columns(fold, COLUMN_OUTPUT, apart=0.0):
             found = {**self.costs.column_kinds, kind: each}
             calls = {**self.costs.column_calls, kind: call}
             self._know(column_kinds=found, columns=max(found.values()), column_calls=calls)
@@ -224,7 +224,7 @@ class _Trying:
             return
         loop = ScalarLoop(UserCode(self._program), first.update)
         update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)
-        for kind, seconds, call, more in self._in_columns(update.fold, COMPILED_OUTPUT, part=0.5):
+        for kind, seconds, call, more in self._in_columns(update.fold, COMPILED_OUTPUT, apart=0.5):
             each = max(seconds, LEAST_COMPILED)
             dearest = max(call, self.costs.compiled_call if self.costs.compiled_kinds else 0.0)
             state = max(more, self.costs.compiled_state)
@@ -232,9 +232,9 @@ class _Trying:
             self._know(compiled_kinds=kinds, compiled_call=dearest, compiled_state=state)
 
     def _in_columns(
-        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any], output: float, *, part: float
+        self, fold: Callable[[Any, EventBatch, list[OutputBatch]], Any], output: float, *, apart: float
     ) -> Iterator[tuple[str, float, float, float]]:
-        """Yield each kind with the seconds of an event (from a batch, less those of its first `part`), of a call, and what a long call takes more.
+        """Yield each kind with the seconds of an event (from a batch, less those of its first part, `apart`), of a call, and what a long call takes more.
 
         A compiled call translates the entry of each key that it meets, so its first events cost more than later ones.
 
@@ -257,7 +257,7 @@ class _Trying:
             seconds(batch, 1)  # the first call may import modules, and compiles
             while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
                 size = min(len(batch), size * GROWTH)
-            few = max(1, int(part * size))
+            few = max(1, int(apart * size))
             alone, first, whole = (least(partial(seconds, batch, n), SHORT) for n in (1, few, size))
             longest = max(outputs, key=len, default=None)
             each = 0.0 if longest is None else seconds_of_output(self._sinks, longest)

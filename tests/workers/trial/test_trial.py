@@ -162,7 +162,7 @@ def test_what_a_compiled_call_does_once_for_each_key_is_no_cost_of_its_later_eve
     monkeypatch.setattr(trials, "Stopwatch", Clock)
     trying = trials._Trying(Summing(), [numbers(4096)], [])
     trying._state = 0
-    found = list(trying._in_columns(lambda _, part, __: folded.append(len(part)), 0.0, part=0.5))
+    found = list(trying._in_columns(lambda _, part, __: folded.append(len(part)), 0.0, apart=0.5))
     ((_, each, call, more),) = found
     assert each == pytest.approx(1e-8)
     assert call == pytest.approx(1e-4, rel=0.02)
