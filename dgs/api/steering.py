@@ -186,7 +186,7 @@ class Moves:
 def answer_to(path: Path) -> dict[str, Any] | None:
     """Return the answer of a run to the plan at `path`, None if it has not answered yet."""
     try:
-        found: dict[str, Any] = json.loads(path.with_suffix(ANSWER).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(private_files.read_text(path.with_suffix(ANSWER)))
     except (OSError, ValueError):
         return None
     return found

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import UsageError
+from dgs.job import private_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +179,7 @@ def _as_json(values: Iterable[Any]) -> Iterator[Any]:
 
 def _lines(files: Iterable[Path]) -> Iterator[Any]:
     for path in files:
-        with path.open(encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=private_files.opener) as file:
             yield from map(json.loads, file)
 
 

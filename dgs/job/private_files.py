@@ -13,6 +13,7 @@ The mask is our own in this process: files of user code and sinks keep the umask
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -26,6 +27,13 @@ OWNER_ONLY = "077"
 
 RUN = "run.json"
 """The file that each run directory has."""
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 _masks = [int(OWNER_ONLY, 8)]
 
@@ -59,9 +67,18 @@ def directory_mode() -> int:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file, for `open(..., opener=opener)`. A new file has our mode, whatever the umask of the process."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    """Open a file, for `open(..., opener=opener)`. A new file has our mode, whatever the umask of the process.
+
+    A pipe, a socket or a device raises OSError at once: it has no content that stays, and reading it may never end.
+    """
     try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            check_file(path)
+        raise
+    try:
+        check_file(path, descriptor)
         found = os.fstat(descriptor)
         if flags & os.O_CREAT and stat.S_IMODE(found.st_mode) != file_mode() and found.st_uid == os.geteuid():
             os.fchmod(descriptor, file_mode())
@@ -69,6 +86,25 @@ def opener(path: str, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def check_file(path: str | Path, descriptor: int | None = None) -> None:
+    """Raise OSError for a pipe, a socket or a device. `descriptor`: of the file, if it is open."""
+    found = os.stat(path if descriptor is None else descriptor)  # noqa: PTH116 - also of descriptors
+    if (kind := _KINDS.get(stat.S_IFMT(found.st_mode))) is not None:
+        raise OSError(errno.EINVAL, f"{Path(path).name} is {kind}, not a file", str(path))
+
+
+def read_text(path: Path, encoding: str = "utf-8", errors: str | None = None) -> str:
+    """Return the content of a text file, but never wait for a pipe. Raises OSError, UnicodeDecodeError."""
+    with open(path, encoding=encoding, errors=errors, opener=opener) as file:
+        return file.read()
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, but never wait for a pipe. Raises OSError."""
+    with open(path, "rb", opener=opener) as file:
+        return file.read()
 
 
 def make_directory(path: Path) -> None:

@@ -187,7 +187,7 @@ class RunDirectory:
         if not self.is_whole:
             raise CorruptFileError(path=self.path / ABOUT, problem="it has changed since the run wrote it")
         try:
-            first, _, rest = self.plan_file.read_text(encoding="utf-8").partition("\n")
+            first, _, rest = private_files.read_text(self.plan_file).partition("\n")
         except (OSError, ValueError) as error:
             raise CorruptFileError(path=self.plan_file, problem=str(error)) from error
         if first.startswith(SEAL) and first != SEAL + _digest(rest):
@@ -237,7 +237,7 @@ class RunDirectory:
     def plans(self) -> list[dict[str, Any]]:
         """Return the plans that the run has had, the newest last."""
         try:
-            lines = (self.path / PLANS).read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = private_files.read_text(self.path / PLANS, errors="replace").splitlines()
         except OSError:
             return []
         found = []
@@ -258,7 +258,7 @@ class RunDirectory:
 
     def settings(self) -> tuple[str, dict[str, Any]]:
         """Return the resolved plan.yaml and the content of run.json, for `take_back`."""
-        return self.plan_file.read_text(encoding="utf-8"), self.about()
+        return private_files.read_text(self.plan_file), self.about()
 
     def take_back(self, settings: tuple[str, dict[str, Any]]) -> None:
         """Write an earlier plan.yaml and run.json back, since the change was refused."""
@@ -278,7 +278,7 @@ class RunDirectory:
     def _foreign(self) -> list[str]:
         """Return files with names that a run uses, unless they are from a run that was killed before it had begun."""
         try:
-            claim = (self.path / LOCK).read_text(encoding="utf-8", errors="replace")
+            claim = private_files.read_text(self.path / LOCK, errors="replace")
         except OSError:
             claim = ""
         if claim.startswith(CLAIM):
@@ -301,14 +301,21 @@ def runs_beside(base_dir: Path) -> Path:
 
 
 def plan_at(path: Path) -> Path:
-    """Return the resolved plan.yaml of a run directory; any other path as it is."""
-    return path / PLAN if (path / ABOUT).is_file() else path
+    """Return the resolved plan.yaml of a run directory; any other path as it is. Raises CorruptFileError if that is a pipe."""
+    if not (path / ABOUT).is_file():
+        return path
+    with suppress(FileNotFoundError):
+        try:
+            private_files.check_file(path / PLAN)
+        except OSError as error:
+            raise CorruptFileError(path=path / PLAN, problem=str(error.strerror)) from None
+    return path / PLAN
 
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if there is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(private_files.read_text(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dgs.errors import InvalidError
+from dgs.job import private_files
 from dgs.workers.observing.figure_lines import CURRENT, Head, files_of, read_head, read_line
 from dgs.workers.observing.figures import VERSION, RunFigures
 
@@ -53,7 +54,7 @@ def history(run_dir: Path, *, since: float = 0.0, most: int | None = None) -> li
     """
     found: list[RunFigures] = []
     for path in files_of(run_dir):
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", opener=private_files.opener) as file:
             found += [figures for figures in _figures(file, path) if figures.t >= since]
     if most is None or len(found) <= most:
         return found
@@ -64,7 +65,7 @@ def history(run_dir: Path, *, since: float = 0.0, most: int | None = None) -> li
 def newest(run_dir: Path) -> RunFigures:
     """Return the newest figures of a run. Raises NoFiguresError, OtherFiguresError."""
     for path in reversed(files_of(run_dir)):
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", opener=private_files.opener) as file:
             found = deque(_figures(file, path), maxlen=1)
         if found:
             return found[0]
@@ -129,7 +130,7 @@ class Tail:
         self.close()
         self._head, self._torn = None, ""
         try:
-            self._file = self._path.open(encoding="utf-8", errors="replace")
+            self._file = open(self._path, encoding="utf-8", errors="replace", opener=private_files.opener)  # noqa: SIM115 - it stays open
         except OSError:
             return False
         return True

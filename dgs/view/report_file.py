@@ -119,5 +119,5 @@ def _write(path: Path, text: str, mark: str, *, force: bool) -> int:
 
 
 def _is_ours(path: Path, mark: str) -> bool:
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with open(path, encoding="utf-8", errors="replace", opener=private_files.opener) as file:
         return mark in file.read(_LOOKED_AT)

@@ -26,6 +26,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
+from dgs.job import private_files
 from dgs.job.document import read
 from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, SinkConfig
@@ -216,6 +217,7 @@ def _tables(
 
 
 def _of_parquet(path: Path, schema: pa.Schema | None, conditions: Sequence[Condition]) -> Iterator[pa.Table]:
+    private_files.check_file(path)
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         wanted = names if schema is None else [name for name in names if name in schema.names] or names[:1]
@@ -225,7 +227,7 @@ def _of_parquet(path: Path, schema: pa.Schema | None, conditions: Sequence[Condi
 
 
 def _of_lines(path: Path) -> Iterator[pa.Table]:
-    with path.open(encoding="utf-8") as file:
+    with open(path, encoding="utf-8", opener=private_files.opener) as file:
         values: list[Any] = []
         for line in file:
             values.append(json.loads(line))

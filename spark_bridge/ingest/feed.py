@@ -13,6 +13,7 @@ from typing import Any
 
 from dgs.errors import PlanFileError, UsageError
 from dgs.errors.hidden_values import masked_data
+from dgs.job import private_files
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import BATCH_WRITE
@@ -87,7 +88,7 @@ class Feed:
                 path, self._base_dir
             )  # Spark knows files by their whole paths
         if file.exists():
-            before = json.loads(file.read_text(encoding="utf-8"))
+            before = json.loads(private_files.read_text(file))
             if "place" not in before or any(is_closed(self.log / stream) for stream in before["streams"]):
                 before["place"] = told.get("place")
             differing = [part for part in now if before.get(part) not in (now[part], told[part])]

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from dgs.job import private_files
+
 SOURCE = Path("sources", "0")
 """The directory in a checkpoint directory with Spark's lists of files; a query of a plan file has one source."""
 
@@ -34,14 +36,18 @@ def gone(checkpoint: Path, batch: int) -> list[Path]:
 def _offset(checkpoint: Path, batch: int) -> int | None:
     """Return the number of the last list of files that belongs to a micro-batch or an earlier one; None without such lists."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        return int(json.loads((checkpoint / "offsets" / str(batch)).read_text().splitlines()[2])["logOffset"])
+        return int(
+            json.loads(private_files.read_text(checkpoint / "offsets" / str(batch)).splitlines()[2])[
+                "logOffset"
+            ]
+        )
     return None
 
 
 def _listed(directory: Path, number: int) -> Iterator[Path]:
     for name in (str(number), f"{number}.compact"):  # a compact list repeats those before
         with suppress(OSError):
-            for line in (directory / name).read_text(encoding="utf-8").splitlines()[1:]:
+            for line in private_files.read_text(directory / name).splitlines()[1:]:
                 entry: Any = json.loads(line)
                 place = urlsplit(entry["path"])
                 if entry["batchId"] == number and place.scheme == "file":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from dgs.job import private_files
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.data_source.checkpoint_rows import Row, table_of_rows
 from dgs.spark_bridge.session.reachability import is_on_this_machine
@@ -79,6 +80,7 @@ class FilesAppend:
         found: set[int] = set()
         with refusing(self._place):
             for path in self._place.glob("[!._]*.parquet"):
+                private_files.check_file(path)
                 rows = pq.read_table(path, columns=[RUN, EPOCH], partitioning=None).to_pylist()
                 found.update(row[EPOCH] for row in rows if row[RUN] == self._run)
         return frozenset(found)

@@ -218,6 +218,9 @@ class Damage:
             shutil.rmtree(path)
         elif self.how == "deleted":
             path.unlink()
+        elif self.how == "piped":
+            path.unlink()
+            os.mkfifo(path)
         elif self.how == "cut":
             with path.open("r+b") as file:
                 file.truncate(self.at)

@@ -1,10 +1,15 @@
 """A run that was killed, one of its files damaged: the resumed run has the outputs of the sequential program, or is refused."""
 
+import re
+import shutil
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from dgs.cli.app import app
+from dgs.errors import DgsError
 from tests.workers.damaging import (
     Damage,
     expected,
@@ -12,6 +17,7 @@ from tests.workers.damaging import (
     flips,
     found_in,
     killed_projects,
+    limited,
     losses,
     outcome,
     right,
@@ -79,6 +85,30 @@ def test_a_lost_or_cut_file_is_refused(projects, place):
     said = {fault: outcome(projects[0], fault) for fault in chosen}
     assert said
     assert [(fault, what) for fault, what in said.items() if not what.startswith("refused")] == []
+
+
+def test_a_pipe_in_place_of_a_file_is_not_read(projects):
+    names = {re.sub(r"\d.*", "", name): name for name in files_of(projects[0])}  # one of each kind
+    told = {name: outcome(projects[0], Damage(name, "piped")) for name in names.values()}
+    refused = ("refused", "WRONG: exit 4", "WRONG: exit 5")  # it cannot be written, or not be read now
+    assert [(name, said) for name, said in told.items() if not said.startswith(("harmless", *refused))] == []
+    parts = [said for name, said in told.items() if name.startswith("out/")]
+    assert parts
+    assert all(said.startswith(refused) for said in parts)
+
+
+def test_no_command_waits_for_a_pipe_in_a_run_directory(projects, tmp_path, monkeypatch):
+    folder = tmp_path / "project"
+    shutil.copytree(projects[0], folder)
+    monkeypatch.chdir(folder)
+    for name in files_of(folder):
+        if name.startswith("run/") and not name.endswith(("run.json", "plan.yaml")):
+            Damage(name, "piped").do(folder)
+    for command in ("checkpoint verify run", "checkpoint ls run", "runs show run", "top run", "report run"):
+        with limited(20):
+            found = CliRunner().invoke(app, command.split())
+        assert found.exit_code != 70, found.output
+        assert found.exception is None or isinstance(found.exception, (SystemExit, DgsError)), found.output
 
 
 @pytest.mark.parametrize("number", [0, 1])

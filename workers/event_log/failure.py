@@ -22,6 +22,7 @@ from pathlib import Path
 
 import dgs.errors
 from dgs.errors import CorruptFileError, DgsError, RunError
+from dgs.job import private_files
 from dgs.workers.storage import sealed_file
 from dgs.workers.storage.disk import replace_with
 
@@ -54,7 +55,7 @@ def found(directory: Path) -> DgsError | None:
     """Return the error in the directory of a stream, if there is one. Raises CorruptFileError."""
     path = directory / FAILURE
     try:
-        header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
+        header, _ = sealed_file.unpack(sealed_file.EVENTS, path, private_files.read_bytes(path))
         name, facts = header
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -19,6 +19,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dgs.errors import CorruptFileError, OwnedLogError
+from dgs.job import private_files
 from dgs.workers.event_log.segments import reading
 from dgs.workers.storage import sealed_file
 from dgs.workers.storage.disk import put_new, replace_with
@@ -31,7 +32,7 @@ def owner(directory: Path) -> str | None:
     path = directory / OWNER
     try:
         with reading(path):
-            data = path.read_bytes()
+            data = private_files.read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     header, _ = sealed_file.unpack(sealed_file.EVENTS, path, data)

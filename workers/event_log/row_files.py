@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dgs.errors import CorruptFileError
+from dgs.job import private_files
 from dgs.workers.event_log.merging import Run, integers, merged
 from dgs.workers.event_log.segments import BatchId, RowFile, Segment, UnreadableLogError, batch_hash
 from dgs.workers.storage.disk import make_directory, refusing, sync_directory, sync_file
@@ -74,7 +75,7 @@ def make_durable(folder: Path) -> list[Path]:
     """Make a folder of Parquet files durable, and its name; return the files. Raises OSError."""
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
     for path in paths:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=private_files.opener) as file:
             sync_file(file)
     sync_directory(folder)
     sync_directory(folder.parent)
@@ -223,6 +224,7 @@ def _in_time(table: pa.Table, ts: str) -> tuple[pa.Table, Any]:
 def _whole(path: Path) -> Iterator[None]:
     """Turn errors of a file into CorruptFileError, or into UnreadableLogError if it may be whole."""
     try:
+        private_files.check_file(path)
         yield
     except FileNotFoundError as error:
         raise CorruptFileError(path=path, problem="its segment names it, and it is missing") from error
@@ -245,7 +247,7 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _ends(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=private_files.opener) as file:
         length = file.seek(0, os.SEEK_END)
         file.seek(max(0, length - _LENGTHS))
         footer = min(length, _LENGTHS + int.from_bytes(file.read(4), "little"))

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from dgs import codec
 from dgs.errors import CodecError, CorruptFileError, RunError, UsageError
+from dgs.job import private_files
 from dgs.workers.event_log.event_tables import from_bytes, to_bytes
 from dgs.workers.storage import sealed_file
 
@@ -184,7 +185,7 @@ def read_segment(directory: Path, name: SegmentName) -> tuple[Segment, pa.Table]
     path = directory / name.folder / name.text
     try:
         with reading(path):
-            data = path.read_bytes()
+            data = private_files.read_bytes(path)
         header, payload = sealed_file.unpack(sealed_file.EVENTS, path, data)
         segment, table = _segment(header), from_bytes(payload)
     except (CodecError, OSError, TypeError, ValueError, KeyError) as error:
@@ -243,7 +244,7 @@ def floor(directory: Path) -> tuple[int, frozenset[str]]:
     path = directory / FLOOR
     try:
         with reading(path):
-            header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
+            header, _ = sealed_file.unpack(sealed_file.EVENTS, path, private_files.read_bytes(path))
         number, batches = header
         return int(number), frozenset(map(str, batches))
     except (FileNotFoundError, NotADirectoryError):

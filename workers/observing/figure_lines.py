@@ -310,7 +310,7 @@ def _thin(directory: Path) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    with path.open(encoding="utf-8") as file:
+    with open(path, encoding="utf-8", opener=private_files.opener) as file:
         lines = file.readlines()
     if lines and not lines[-1].endswith("\n"):
         lines.pop()  # torn

@@ -209,7 +209,7 @@ def _oldest(directory: Path, action: str) -> ControlRequest | None:
 
 def _taken(path: Path) -> ControlRequest | None:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = private_files.read_text(path)
         path.unlink()
         return ControlRequest(**json.loads(text))
     except (

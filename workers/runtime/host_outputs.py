@@ -174,7 +174,7 @@ class CallerOutputs:
 
 
 def _lines_of(path: Path) -> Iterator[str]:
-    with refusing(path), path.open(encoding="utf-8", newline="\n") as file:
+    with refusing(path), open(path, encoding="utf-8", newline="\n", opener=private_files.opener) as file:
         yield from file
 
 

@@ -85,7 +85,7 @@ def _line(entry: StoryEntry) -> str:
 def read_story(path: Path) -> list[StoryEntry]:
     """Return the entries of a file, the oldest first; none if the file does not exist or cannot be read."""
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [json.loads(line) for line in private_files.read_text(path).splitlines()]
         return [StoryEntry(**{**line, "workers": tuple(line["workers"])}) for line in lines]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return []

@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from dgs.errors import InternalError, OutputUnwritableError
+from dgs.job import private_files
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.contract import Staged
@@ -132,7 +133,7 @@ class SqliteSink:
         log = self._path.with_name(self._path.name + "-wal")
         # without a log, every transaction is durable already
         with refusing(log), suppress(FileNotFoundError):
-            with log.open("rb") as file:
+            with open(log, "rb", opener=private_files.opener) as file:
                 sync_file(file)
             sync_directory(log.parent)
         waiting = tuple(batch for of, batch in self._pending if of <= epoch)

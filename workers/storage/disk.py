@@ -134,7 +134,7 @@ class RealDisk(Disk):
 
     def read(self, path: Path) -> bytes:
         """Return the content of a file."""
-        return path.read_bytes()
+        return private_files.read_bytes(path)
 
     def rename(self, old: Path, new: Path) -> None:
         """Rename a file."""

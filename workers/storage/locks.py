@@ -82,7 +82,7 @@ def holder_of(path: Path) -> str | None:
     Also None for a file of another user that we may not read: then we may not take its lock either.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = private_files.opener(os.fspath(path), os.O_RDONLY)
     except (FileNotFoundError, PermissionError):
         return None
     try:

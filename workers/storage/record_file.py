@@ -80,7 +80,7 @@ class RecordReader:
         The pair that replaces those cut off comes first. Raises CorruptFileError.
         """
         try:
-            with self.path.open("rb") as file:
+            with _opened(self.path) as file:
                 beginning = self.read_beginning(file)
                 if beginning is None:
                     return []
@@ -200,7 +200,7 @@ class RecordWriter(RecordReader):
 
     def cut(self, below: int) -> None:
         """Cut off the records whose first number is below this. A crash at any moment leaves the old file or the new one."""
-        with refusing(self.path), self.path.open("rb") as file:
+        with refusing(self.path), _opened(self.path) as file:
             kept = _first_at(file, self.beginning, self.count, below)
             if kept == self.beginning.gone:
                 return
@@ -222,7 +222,7 @@ class RecordWriter(RecordReader):
         if self._request is None or not self._request.exists():
             return
         try:
-            below = int(self._request.read_text(encoding="ascii"))
+            below = int(private_files.read_text(self._request, encoding="ascii"))
             self._request.unlink(missing_ok=True)
         except (OSError, ValueError):  # the next commit asks for it again
             return
@@ -256,7 +256,7 @@ def cut(path: Path, name: str, *, below: int, least: int | None = None) -> None:
     appends, or closes it. Raises OutputUnwritableError, CorruptFileError.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             beginning = RecordReader(path, name).read_beginning(file)
             if beginning is None:
                 return
@@ -272,6 +272,13 @@ def cut(path: Path, name: str, *, below: int, least: int | None = None) -> None:
         return
     with closing(RecordWriter(path, name)) as writer:
         writer.cut(below)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file to read it. One of the simulation opens itself, and is no pipe."""
+    if isinstance(path, Path):
+        private_files.check_file(path)
+    return path.open("rb")
 
 
 def _pays(gone: int, left: int, least: int) -> bool:

@@ -31,7 +31,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
@@ -107,14 +107,14 @@ def locked(path: Path, *, of: Path) -> Iterator[None]:
 
 def digest_of(path: Path) -> str:
     """Return the BLAKE2b-256 of a file."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=private_files.opener) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
 
 def is_abandoned(partial: Path) -> bool:
     """Return whether no host writes this file. If none does, remove it: it is a leftover of a dead run."""
     try:
-        with partial.open("r+b") as file:
+        with open(partial, "r+b", opener=private_files.opener) as file:
             if not take_at_once(file.fileno()):
                 return False
             partial.unlink(missing_ok=True)
@@ -126,6 +126,8 @@ def is_abandoned(partial: Path) -> bool:
 def _locked(partial: Path, opener: Opener | None, *, of: Path | None = None) -> IO[bytes]:
     """Open a file and hold its lock. The previous holder may have removed or renamed the file, so check and try again."""
     while True:
+        with suppress(FileNotFoundError):
+            private_files.check_file(partial)
         file = open(partial, "ab", buffering=BUFFER_BYTES, opener=opener)  # noqa: SIM115 - Path.open takes no opener
         if not take(file.fileno()):
             file.close()
@@ -316,7 +318,7 @@ def _listed(directory: Path) -> dict[str, list[Listed]]:
     """Return the lines of the list by the names of files. Several runs may list the same name."""
     found: dict[str, list[Listed]] = defaultdict(list)
     try:
-        text = (directory / LIST).read_text(encoding="utf-8", errors="replace")
+        text = private_files.read_text(directory / LIST, errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return found
     for line in text.splitlines():

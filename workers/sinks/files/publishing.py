@@ -29,6 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
+from dgs.job import private_files
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.owned import (
     LIST,
@@ -180,7 +181,7 @@ def _runs(directory: Path) -> dict[str, Path]:
     """Return the places of the checkpoints of the runs in the list."""
     found: dict[str, Path] = {}
     try:
-        lines = (directory / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = private_files.read_text(directory / LIST, errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return found
     for line in lines:

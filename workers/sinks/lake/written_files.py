@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dgs.job import private_files
 from dgs.workers.sinks.files.owned import add_lines, digest_of
 from dgs.workers.storage.disk import refusing
 
@@ -67,7 +68,7 @@ def changed(directory: Path, run: str) -> str | None:
 
 def _lines(directory: Path, run: str) -> Iterator[dict[str, Any]]:
     try:
-        text = (directory / LIST).read_text(encoding="utf-8", errors="replace")
+        text = private_files.read_text(directory / LIST, errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return
     for line in text.splitlines():
