@@ -173,7 +173,7 @@ class _Kept:
 
 
 def _kept(place: Path) -> _Kept | None:
-    with suppress(DgsError, OSError, KeyError, TypeError):
+    with suppress(DgsError, OSError, LookupError, TypeError, ValueError, OverflowError):
         private_files.refuse_foreign(place)
         if _age(place) > LONGEST_KEPT:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,17 @@ class LogFormatName(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+def named(*endings: str) -> Callable[[Path | None], Path | None]:
+    """Return the check of an option for a file to write: its name ends as files of its format do, so nobody's plan or data is overwritten."""
+
+    def checked(path: Path | None) -> Path | None:
+        if path is not None and path.suffix.lower() not in endings:
+            raise typer.BadParameter(f"{path}: name a file that ends in {' or '.join(endings)}")
+        return path
+
+    return checked
 
 
 def _plan_at(path: Path | None) -> Path | None:

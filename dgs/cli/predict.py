@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgs.cli.options import PlanFrom, PlanPath, Rates, SetValues, given_by_flags
+from dgs.cli.options import PlanFrom, PlanPath, Rates, SetValues, given_by_flags, named
 from dgs.cli.reporting import Ending, print_json, say, say_warning, verb
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DEFAULT_HOSTS = "1,2,4,8,16"
 # fmt: off
 HostCounts = Annotated[str, typer.Option("--hosts", metavar="N,N,...",
     help="The numbers of hosts to predict for, one core each.")]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE",
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", callback=named(".svg"),
     help="Draw the throughput over the hosts into an SVG file.")]
 AtLeast = Annotated[str | None, typer.Option("--at-least", metavar="RATE",
     help="Exit 1 if no number of hosts reaches it, such as 5M/s.")]

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from dgs.cli.options import named
 from dgs.cli.reporting import Ending, print_json, say, show_path, verb
 from dgs.cli.view import Target
 
 # fmt: off
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE",
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE.html", callback=named(".html", ".htm"),
     help="Where the page goes (default: report.html in the run directory).", show_default=False)]
-Picture = Annotated[Path | None, typer.Option("--picture", metavar="FILE.svg",
+Picture = Annotated[Path | None, typer.Option("--picture", metavar="FILE.svg", callback=named(".svg"),
     help="Write the run as one SVG there, instead of the page.")]
 At = Annotated[float | None, typer.Option("--at", min=0, metavar="S",
     help="For --picture: the moment, in seconds since the run began.")]

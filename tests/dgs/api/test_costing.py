@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tempfile
 import threading
@@ -117,13 +119,24 @@ def test_another_program_has_another_trial(trials):
     assert len(trials) == 2
 
 
-def test_a_damaged_file_of_costs_is_measured_again(trials, tmp_path):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: {"update": -1},
+        lambda kept: {**kept, "trials": "many"},
+        lambda kept: {**kept, "trials": math.inf},
+        lambda kept: {**kept, "trials": [1]},
+        lambda kept: {**kept, "costs": {**kept["costs"], "kinds": {"value": "dear"}}},
+        lambda kept: [kept],
+    ],
+)
+def test_a_damaged_file_of_costs_is_measured_again(trials, tmp_path, damage):
     prepared(Window(), optimizer="cost")
     files = list(tmp_path.rglob("costs/*.json"))
     assert len(files) == 2  # of the program and of the machine
     for kept in files:
         assert kept.stat().st_mode & 0o077 == 0
-        kept.write_text('{"update": -1}')
+        kept.write_text(json.dumps(damage(json.loads(kept.read_text()))))
     assert prepared(Window(), optimizer="cost").costs.origin == "measured in a trial"
 
 

@@ -131,6 +131,15 @@ def test_predict_draws_the_throughput_over_the_hosts(project, dgs):
     assert dgs("predict plan.yaml --hosts 1 --plot nowhere/chart.svg").code == 4
 
 
+@pytest.mark.parametrize("flags", ["predict plan.yaml --plot", "report --picture", "report -o"])
+def test_a_page_or_a_picture_never_takes_the_place_of_another_kind_of_file(project, dgs, flags):
+    before = (project / "plan.yaml").read_bytes()
+    done = dgs(f"{flags} plan.yaml")
+    assert done.code == 2
+    assert re.search(r"plan.yaml: name a file that ends in .(svg|html)", done.err)
+    assert (project / "plan.yaml").read_bytes() == before
+
+
 def test_predict_takes_rates_of_a_flag_or_a_file(project, dgs):
     (project / "rates.yaml").write_text("barrier: 500/s\nvalue: 500\n")
     sampled, flag, file = (
