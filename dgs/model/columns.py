@@ -10,6 +10,7 @@ row). The data path uses only the functions here; they return views instead of c
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,21 @@ _HASHABLE = {str, int, float, bool, type(None)}
 _NUMPY_TYPES = {int: np.int64, float: np.float64, bool: np.bool_}
 
 Indices = npt.NDArray[np.intp]
+
+
+def load_pandas() -> threading.Thread:
+    """Begin to import pandas, if it is there, in a thread that is returned: it takes 0.2 s, which would come in the middle of a run.
+
+    Nobody here needs it. But Arrow looks for it at its first conversion of a value or an array, and no setting of Arrow prevents that.
+    """
+
+    def load() -> None:
+        with suppress(Exception):  # a conversion will say it
+            pa.scalar(0)
+
+    loading = threading.Thread(target=load, name="load-pandas", daemon=True)
+    loading.start()
+    return loading
 
 
 def as_column(values: list[Any]) -> Column:

@@ -8,11 +8,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import dgs
 from dgs import codec
 from dgs.errors import MissingPackageError, OutOfOrderError, UserCodeError, WorkerLostError
+from dgs.model.events import EventBatch
+from dgs.model.tags import Tag
 from dgs.semantics import sequential
 from dgs.workers.runtime.run_story import read_story
 from tests.programs import BARRIER, VALUE, EventWindow
@@ -106,6 +109,41 @@ class Scalar(EventWindow):
     """Event windows one event at a time."""
 
     update_batch = dgs.Program.update_batch
+
+
+NUMBERS = EventBatch.of("numbers", rank=0, tags=[Tag("n")], ts=np.arange(3), payload=np.arange(3))
+"""Columns that no conversion of Arrow's has touched."""
+
+SEES_PANDAS = """
+import sys, dgs
+
+
+class SeesPandas(dgs.Program):
+    kinds = (dgs.kind("n"),)
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit("pandas" in sys.modules)
+        return state
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
+def test_hosts_import_pandas_before_the_first_event():
+    scope: dict[str, object] = {
+        "__name__": "__main__"
+    }  # so its class is sent by value, and no test is imported
+    exec(SEES_PANDAS, scope)
+    run = dgs.run(
+        scope["SeesPandas"](),
+        streams={"numbers": [NUMBERS]},
+        runtime={"kind": "ray", "hosts": 1},
+        optimizer="sequential",
+    )
+    assert list(run.outputs) == [True] * 3
 
 
 class FailsInUpdate(Scalar):

@@ -17,6 +17,7 @@ import ray
 
 from dgs import codec
 from dgs.errors import CodecError, DgsError, InternalError
+from dgs.model.columns import load_pandas
 from dgs.model.outputs import OutputBatch, with_event
 from dgs.model.user_code import shown
 from dgs.planner.moving import Counts
@@ -96,6 +97,7 @@ class HostActor:
         """`paths`: where the driver looks for modules, as absolute paths. A host looks there last."""
         sys.path.extend(path for path in paths if path not in sys.path and Path(path).is_dir())
         keep_freed_memory()
+        self._loading = load_pandas()  # while the driver starts other hosts
         self._lock = threading.Lock()
         self._lines = ProgramLines(clock=process.now)
         self._taken = ExitStack()
@@ -140,6 +142,7 @@ class HostActor:
         return self._guarded(lambda: self._open(actors, secret, is_one_node=is_one_node))
 
     def _open(self, actors: list[Any], secret: Secret | None, *, is_one_node: bool) -> str:
+        self._loading.join()
         if self._job.program_ref is not None:
             from dgs.job.loading import load_program
 

@@ -26,6 +26,7 @@ from dgs.errors.hidden_values import masked
 from dgs.errors.raised import RAISED
 from dgs.job.loading import load_program
 from dgs.job.schema import ProgramConfig
+from dgs.model.columns import load_pandas
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.planner.prediction.costs import Costs
@@ -158,6 +159,7 @@ def _load(question: bytes) -> Subject:
 def answer(load: Callable[[bytes], Subject]) -> None:
     """Answer the question on the standard input. User code's prints are dropped, and its standard input is empty."""
     _limit_resources()
+    loading = load_pandas()
     with os.fdopen(os.dup(0), "rb") as source:
         question = source.read()
     to = os.dup(1)
@@ -165,7 +167,9 @@ def answer(load: Callable[[bytes], Subject]) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     try:
-        found = trial(*load(question))
+        subject = load(question)
+        loading.join()
+        found = trial(*subject)
     except RAISED as error:
         found = Trial(problem=sentence_of(error))
     said = codec.encode([found.costs.as_data(), found.problem])

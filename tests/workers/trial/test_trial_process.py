@@ -63,6 +63,11 @@ def test_a_program_that_counts_has_measured_costs(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_pandas_is_imported_before_anything_is_measured(tmp_path):
+    """Arrow imports it at its first conversion, in the middle of a call."""
+    assert tried_with("assert 'pandas' in sys.modules", tmp_path).problem is None
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
