@@ -2,7 +2,7 @@
 
 It carries None, bool, int of any size, float, str, bytes, list, tuple, set, frozenset, dict with any hashable keys, date and
 time types, Decimal, Fraction, complex, UUID, the containers of `collections`, NumPy scalars and arrays without objects,
-Arrow arrays and tables, the types of the model (tags, sets, keys, batches), and types that users `register`.
+Arrow arrays and tables, pandas' times and nulls, the types of the model (tags, sets, keys, batches), and types that users `register`.
 
 Laws. `decode(encode(v))` equals v and has its types. Equal values of equal types have equal bytes: sets and dictionaries
 are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. Keys, digests and comparisons rely on that. With
@@ -10,7 +10,7 @@ are sorted (so a dictionary comes back sorted), and all NaN have the same bytes.
 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
 `decode` returns a value or raises CodecError; it imports nothing, executes nothing of the data, and allocates in proportion to it.
 
-Read in this order: `trees` (values as nested data for msgpack), `forms` (the table of types), `scalars`, `arrays`, `registered` (users' types).
+Read in this order: `trees` (values as nested data for msgpack), `forms` (the table of types), `scalars`, `arrays`, `pandas_scalars`, `registered` (users' types).
 
 >>> decode(encode({"when": (1, 2.5), "who": {"ann", "bob"}})) == {"when": (1, 2.5), "who": {"bob", "ann"}}
 True
@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dgs.codec import arrays, registered, scalars
-from dgs.codec.forms import add_families, add_forms
+from dgs.codec import arrays, pandas_scalars, registered, scalars
+from dgs.codec.forms import add_families, add_forms, add_named
 from dgs.codec.registered import register
 from dgs.codec.trees import add_text_type, in_order, pack, pack_with_sizes, plain, too_deep, unpack
 from dgs.errors import CodecError
@@ -41,6 +41,7 @@ add_forms(scalars.FORMS)
 add_forms(arrays.FORMS)
 add_forms(registered.FORMS)
 add_families(arrays.FAMILIES)
+add_named("pandas", pandas_scalars.FORMS)
 
 
 def encode(value: Any, *, keeps_order: bool = False) -> bytes:

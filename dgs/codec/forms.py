@@ -11,7 +11,7 @@ subclasses (the many array classes of Arrow). Data can name a code of this table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from typing import Any
@@ -37,6 +37,7 @@ class Form:
 _BY_TYPE: dict[type, Form] = {}
 _FROM: dict[int, Callable[[Any], Any]] = {}
 _FAMILIES: dict[type, Form] = {}
+_NAMED: dict[tuple[str, str], Form] = {}
 
 
 def add_forms(forms: Iterable[Form]) -> None:
@@ -61,11 +62,19 @@ def add_families(forms: Iterable[Form]) -> None:
         _FAMILIES.update(dict.fromkeys(form.types, form))
 
 
+def add_named(package: str, forms: Mapping[str, Form]) -> None:
+    """Put forms into the table for the types of these names in a package, which is not imported."""
+    for name, form in forms.items():
+        add_forms([form])
+        _NAMED[package, name] = form
+
+
 def form_of(one: type) -> Form:
-    """Return the form of a type: its own, or its family's. Raises CodecError if there is none."""
+    """Return the form of a type: its own, that of its name, or its family's. Raises CodecError if there is none."""
     form = _BY_TYPE.get(one)
     if form is None:
-        form = next((_FAMILIES[base] for base in one.__mro__ if base in _FAMILIES), None)
+        named = _NAMED.get((one.__module__.partition(".")[0], one.__qualname__))
+        form = named or next((_FAMILIES[base] for base in one.__mro__ if base in _FAMILIES), None)
         if form is None:
             raise unknown(one)
         set_form(one, form)

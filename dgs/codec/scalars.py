@@ -1,6 +1,6 @@
 """Forms of Python's own types that msgpack lacks: times, exact numbers, the containers of `collections`.
 
-Time zones travel as UTC, as a fixed offset, or as the name of a zone. A `defaultdict` travels if its factory is one of a
+Time zones travel as a fixed offset, as the name of a zone, or as pytz makes them. A `defaultdict` travels if its factory is one of a
 closed list of builtins.
 
 >>> from dgs import codec
@@ -24,7 +24,12 @@ from dgs.errors import CodecError
 FACTORIES = {one.__name__: one for one in (int, float, str, list, dict, set, tuple, bool)}
 
 
-def _zone(zone: tzinfo | None) -> Any:
+PYTZ = ("_p", "_UTC", "FixedOffset")
+"""The functions with which pytz makes its zones from plain values."""
+
+
+def zone_form(zone: Any) -> Any:
+    """Return a time zone as plain values. Raises CodecError."""
     if zone is None:
         return None
     if type(zone) is ZoneInfo and zone.key is not None:
@@ -32,19 +37,35 @@ def _zone(zone: tzinfo | None) -> Any:
     if type(zone) is timezone:
         offset, *name = zone.__getinitargs__()  # type: ignore[attr-defined]
         return [offset, *name]
+    if type(zone).__module__.partition(".")[0] == "pytz":
+        made_by, parts = zone.__reduce__()[:2]
+        return {made_by.__name__: parts}
     raise CodecError(
         problem=f"cannot encode the time zone {zone!r}; use zoneinfo.ZoneInfo or datetime.timezone"
     )
 
 
-def _zone_back(zone: Any) -> tzinfo | None:
+def zone_back(zone: Any) -> tzinfo | None:
+    """Return the time zone of plain values."""
     if zone is None:
         return None
+    if isinstance(zone, dict):
+        ((made_by, parts),) = zone.items()
+        return _pytz_zone(made_by, parts)
     return ZoneInfo(zone) if isinstance(zone, str) else timezone(*zone)
 
 
+def _pytz_zone(made_by: str, parts: Any) -> tzinfo:
+    import pytz
+
+    if made_by not in PYTZ:
+        raise CodecError(problem=f"pytz makes no time zone by {made_by}")
+    zone: tzinfo = getattr(pytz, made_by)(*parts)
+    return zone
+
+
 def _clock(value: datetime | time) -> list[Any]:
-    return [value.hour, value.minute, value.second, value.microsecond, _zone(value.tzinfo), value.fold]
+    return [value.hour, value.minute, value.second, value.microsecond, zone_form(value.tzinfo), value.fold]
 
 
 def _from_datetime(content: Any) -> datetime:
@@ -54,7 +75,7 @@ def _from_datetime(content: Any) -> datetime:
 
 def _from_time(content: Any) -> time:
     hour, minute, second, microsecond, zone, fold = content
-    return time(hour, minute, second, microsecond, _zone_back(zone), fold=fold)
+    return time(hour, minute, second, microsecond, zone_back(zone), fold=fold)
 
 
 def _from_ratio(content: Any) -> Fraction:

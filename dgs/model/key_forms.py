@@ -66,13 +66,13 @@ class BadKeyError(TypeError):
 
     >>> print(BadKeyError([1]), BadKeyError((1, float("nan"))), sep="\n")
     R02 [1], of type list, cannot be a key: take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register
-    R02 (1, nan), of type tuple, cannot be a key: NaN does not equal itself; take None or a text in its place
+    R02 (1, nan), of type tuple, cannot be a key: NaN (or NaT, NA) does not equal itself; take None or a text in its place
     """
 
     def __init__(self, key: Any) -> None:
         why = "take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register"
         if not _equals_itself(key):
-            why = "NaN does not equal itself; take None or a text in its place"
+            why = "NaN (or NaT, NA) does not equal itself; take None or a text in its place"
         elif (problem := next(refused_in(key), None)) is not None and problem.__hash__ is not None:
             why = f"a {problem.__name__} has no hash in common with equal integers; take str(...) of it, or count whole units"
         super().__init__(f"R02 {shown(key)}, of type {type(key).__name__}, cannot be a key: {why}")
@@ -100,7 +100,10 @@ def blamed(error: BaseException, key: Any) -> BaseException:
 
 
 def _equals_itself(key: Any) -> bool:
-    """Return whether a key has no NaN in it."""
+    """Return whether a key has no NaN in it, nor NaT or NA."""
     if isinstance(key, (tuple, frozenset)):
         return all(map(_equals_itself, key))
-    return not isinstance(key, float) or not isnan(key)
+    try:
+        return bool(key == key)  # noqa: PLR0124 - only such values differ from themselves
+    except TypeError:  # NA
+        return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from math import gcd, lcm
 from numbers import Integral, Real
@@ -30,7 +30,7 @@ SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]
 def representative(key: Key) -> Key:
     """Return the representative of a key, the same for all equal keys. Texts and integers represent themselves.
 
-    In Python 1 == 1.0 == True, and a named tuple is a tuple. They are one key in every dictionary, rule and key set, so they must
+    In Python 1 == 1.0 == True, a named tuple is a tuple, and pandas' times equal Python's. They are one key in every dictionary, rule and key set, so they must
     have one hash class.
 
     >>> representative((True, 2.0, 0.5))
@@ -42,13 +42,29 @@ def representative(key: Key) -> Key:
         return tuple(map(representative, key))
     if isinstance(key, frozenset):
         return frozenset(map(representative, key))
-    if isinstance(key, datetime) and key.utcoffset() is not None:
-        return key.astimezone(UTC)
     if type(key).__module__ == "numpy" and hasattr(key, "item"):
-        key = key.item()
+        key = _in_microseconds(key).item()
+    if isinstance(key, (datetime, timedelta)):
+        return _plain_time(key)
     if isinstance(key, Integral) or (isinstance(key, Real) and float(key).is_integer()):
         return int(key)
     return float(key) if isinstance(key, Real) else key
+
+
+def _in_microseconds(scalar: Any) -> Any:
+    """Return a time of NumPy in one unit, since times in several units are equal; any other scalar unchanged."""
+    kind = scalar.dtype.kind
+    return scalar.astype(f"{kind}8[us]") if kind in "mM" else scalar
+
+
+def _plain_time(time: datetime | timedelta) -> Key:
+    """Return the time of Python that equals one of a subclass, such as pandas' Timestamp, or is nearest to it. NaT is left."""
+    if time != time:  # noqa: PLR0124 - only NaT differs from itself
+        return time
+    if isinstance(time, timedelta):
+        return timedelta(time.days, time.seconds, time.microseconds)
+    plain = datetime.combine(time.date(), time.timetz())
+    return plain if plain.utcoffset() is None else plain.astimezone(UTC)
 
 
 @lru_cache(maxsize=1 << 16, typed=True)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -104,6 +105,14 @@ leaves = st.one_of(
             datetime(2024, 1, 1, tzinfo=UTC),
             datetime(2024, 1, 1, 5),  # noqa: DTZ001 - a naive one comes back naive
             timedelta(days=-1, microseconds=5),
+            pd.Timestamp("2024-07-01 05:00:00.123456789", tz="Europe/Berlin"),
+            pd.Timestamp("2024-07-01"),
+            pd.Timedelta(5, "ns"),
+            pd.NaT,
+            pd.NA,
+            np.datetime64("NaT", "s"),
+            Decimal("1.10"),
+            Decimal("NaN"),
         ]
     ),
 )
@@ -127,6 +136,7 @@ ARRAYS = [
     lambda n: np.arange(n) % 2 == 0,
     lambda n: np.array([f"text {i}" for i in range(n)]),
     lambda n: np.arange(n).astype("datetime64[us]"),
+    lambda n: pa.array(np.arange(n).astype("datetime64[ns]"), pa.timestamp("ns", "Europe/Berlin")),
     lambda n: pa.array([None if i % 3 else f"text {i}" for i in range(n)]),
     lambda n: pa.array([{"z": i, "a": None} for i in range(n)]),
     lambda n: pa.array([None, 1.5, float("nan"), -0.0] * n)[:n],

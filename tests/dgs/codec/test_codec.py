@@ -251,6 +251,32 @@ def test_round_trip_keeps_time_zones_and_folds():
     assert round_trip(datetime(2024, 1, 1, tzinfo=named)).tzname() == "CET"
 
 
+def test_round_trip_of_the_scalars_of_pandas_keeps_unit_zone_and_fold():
+    import pandas as pd
+    import pytz
+
+    for value in (
+        pd.Timestamp("2024-07-01 05:00:00.123456789"),
+        pd.Timestamp("2024-07-01").as_unit("s"),
+        pd.Timestamp(datetime(2024, 10, 27, 2, 30), fold=1),  # noqa: DTZ001 - a naive one comes back naive
+        pd.Timestamp("2024-10-27 00:30", tz="UTC").tz_convert("Europe/Berlin"),
+        pd.Timestamp("2024-10-27 01:30", tz="UTC").tz_convert(ZoneInfo("Europe/Berlin")),
+        pd.Timestamp("2024-10-27 01:30", tz=timezone(timedelta(hours=2))).as_unit("us"),
+        pd.Timedelta(-5, "ns"),
+        pd.Timedelta(5, "s").as_unit("s"),
+        pytz.timezone("Europe/Berlin").localize(datetime(2024, 7, 1)),  # noqa: DTZ001
+        datetime(2024, 7, 1, tzinfo=pytz.utc),
+        datetime(2024, 7, 1, tzinfo=pytz.FixedOffset(90)),
+    ):
+        (back,) = round_trip([value])
+        assert (type(back), back, repr(back)) == (type(value), value, repr(value))
+        assert getattr(back, "unit", None) == getattr(value, "unit", None)
+        assert getattr(back, "fold", None) == getattr(value, "fold", None)
+        zones = [getattr(one, "tzinfo", None) for one in (back, value)]
+        assert type(zones[0]) is type(zones[1])
+    assert round_trip({"a": [pd.NaT, pd.NA]}) == {"a": [pd.NaT, pd.NA]}
+
+
 @brief
 @given(
     hnp.arrays(

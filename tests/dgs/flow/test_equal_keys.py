@@ -2,6 +2,8 @@
 
 import random
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import dgs
@@ -129,7 +131,19 @@ def test_a_float_is_shown_before_a_bool_and_a_bool_before_an_integer(keys):
     assert type(found[0][0]) is (float if any(type(key) is float for key in keys[1:]) else bool)
 
 
-@pytest.mark.parametrize("key", [float("nan"), ("a", float("nan")), [1], {"a": 1}])
+@pytest.mark.parametrize(
+    "key",
+    [
+        float("nan"),
+        ("a", float("nan")),
+        np.float32("nan"),
+        np.datetime64("NaT"),
+        pd.NaT,
+        pd.NA,
+        [1],
+        {"a": 1},
+    ],
+)
 def test_values_that_cannot_be_keys_are_named(key):
     for made in (totals, flow()(lambda rows: rows.key_by("k").fold(lambda s, row: s + 1, 0))):
         with pytest.raises(UserCodeError, match=r"R02 .* cannot be a key") as caught:

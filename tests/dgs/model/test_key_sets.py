@@ -6,6 +6,7 @@ from collections import namedtuple
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,6 +90,11 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
         [frozenset([1, 2]), frozenset([1.0, 2])],
         [NOON, NOON.astimezone(timezone(timedelta(hours=2)))],
         [float("inf"), np.float32("inf")],
+        [datetime(2024, 1, 1), pd.Timestamp(2024, 1, 1), pd.Timestamp(2024, 1, 1).as_unit("s")],  # noqa: DTZ001
+        [NOON, pd.Timestamp(NOON), pd.Timestamp(NOON).tz_convert("Europe/Berlin")],
+        [timedelta(1), pd.Timedelta(1, "D")],
+        [np.datetime64("2024-01-01", unit) for unit in ("D", "h", "us", "ns")],
+        [np.timedelta64(1, "D"), np.timedelta64(24, "h")],
     ],
 )
 def test_key_class_is_one_for_keys_that_are_equal(alike):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -105,7 +106,9 @@ def test_json_of_every_type_reads_back_as_documented(value, expected):
     assert json.loads(as_json(value)) == expected
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -float("inf"), np.float64("nan"), np.datetime64("NaT"), pd.NaT]
+)
 def test_json_has_null_for_values_that_are_no_numbers(value):
     assert as_json([value, {"x": value}, 1.5]) == '[null,{"x":null},1.5]'
 

@@ -1,7 +1,7 @@
 r"""Values as JSON, for the jsonl sink, stdout and text columns.
 
 Tuples, sets and arrays become lists. A tag becomes its kind, or [kind, key]. Dates and times are ISO-8601, bytes are base64,
-decimals are text, and records (dataclasses) are objects. NaN and the infinities, which JSON does not have, become null.
+decimals are text, and records (dataclasses) are objects. NaN, NaT and the infinities, which JSON does not have, become null.
 
 >>> as_json(("view", {1, 2}, float("nan"))), as_json({"tag": Tag("view", 7), 3: b"\x00"})
 ('["view",[1,2],null]', '{"tag":["view",7],"3":"AA=="}')
@@ -74,7 +74,7 @@ def _listed(values: Iterable[Any]) -> list[Any]:
 
 def _array(value: Any) -> Any:
     if value.dtype.kind == "M":
-        return np.datetime_as_string(value).tolist()
+        return np.array(np.where(np.isnat(value), None, np.datetime_as_string(value))).tolist()
     return plain(value.tolist())
 
 
@@ -90,7 +90,7 @@ _CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((set, frozenset), lambda items: _listed(sorted(items, key=_sort_key))),
     (pa.Scalar, lambda scalar: plain(scalar.as_py())),
     ((pa.Array, pa.ChunkedArray), lambda array: _listed(array.to_pylist())),
-    ((dt.datetime, dt.date, dt.time), lambda time: time.isoformat()),
+    ((dt.datetime, dt.date, dt.time), lambda time: time.isoformat() if time == time else None),  # noqa: PLR0124 - NaT
     (dt.timedelta, lambda duration: duration.total_seconds()),
     ((Decimal, UUID), str),
     ((bytes, bytearray), lambda data: base64.b64encode(data).decode()),
