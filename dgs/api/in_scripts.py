@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dgs.errors import DgsError, InternalError, SystemRefusalError, UsageError, UserCodeError
 from dgs.errors.calls import what_it_takes
+from dgs.errors.shortened import short_repr
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Launch
@@ -77,10 +78,10 @@ def _called(function: Callable[..., Any], *positional: Any, **named: Any) -> Any
     """Call a function. An error of the system becomes one of ours, as in a command."""
     try:
         return function(*positional, **named)
-    except OSError as error:
-        if error.errno is None:
+    except (OSError, RuntimeError) as error:
+        if (refusal := SystemRefusalError.found_in(error)) is None:
             raise
-        raise SystemRefusalError.of(error) from error
+        raise refusal from error
 
 
 def _check(name: str, value: Any, parameter: inspect.Parameter) -> None:
@@ -90,9 +91,12 @@ def _check(name: str, value: Any, parameter: inspect.Parameter) -> None:
     kinds, right = _KINDS.get(str(parameter.annotation).removesuffix(" | None"), ((object,), ""))
     is_wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in (*kinds, object))
     if right and is_wrong:
-        raise UsageError(message=f"{name}={value!r} is of type {type(value).__name__}: give {right}")
-    if isinstance(value, numbers.Real) and not 0 <= float(value) <= sys.float_info.max:
-        raise UsageError(message=f"{name}={value!r}: give a finite number, at least 0")
+        raise UsageError(
+            message=f"{name}={short_repr(value)} is of type {type(value).__name__}: give {right}"
+        )
+    is_number = isinstance(value, numbers.Real)
+    if is_number and not 0 <= value <= sys.float_info.max:
+        raise UsageError(message=f"{name}={short_repr(value)}: give a finite number, at least 0")
     if isinstance(value, (str, os.PathLike)) and not _is_text(os.fspath(value)):
         raise UsageError(message=f"{name}={value!r} cannot be the name of a file")
 

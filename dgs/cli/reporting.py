@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import inspect
 import json
 import os
-import re
 import shlex
 import signal
 import sys
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     from dgs.job.run_directory import RunDirectory
 
 INTERRUPTED = 130
-
-_LINK_LOOP = re.compile("Symlink loop from '(.*)'")
-"""What `Path.resolve` says before Python 3.13."""
 
 LAST_SECONDS = 0.5
 """Seconds that a stopping command waits for the reader of stdout."""
@@ -144,19 +139,12 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and must say so
-        refusal = _refusal(error)
+        refusal = SystemRefusalError.found_in(error)
         if refusal is not None:
             if debug:
                 say(traceback.format_exc().rstrip())
-            raise _failure(SystemRefusalError.of(refusal), ending) from None
+            raise _failure(refusal, ending) from None
         raise _bug(error, InternalError(problem=f"{type(error).__name__}: {error}"), ending) from None
-
-
-def _refusal(error: Exception) -> OSError | None:
-    """Return the refusal of the operating system that an exception tells of, if it does."""
-    if isinstance(error, RuntimeError) and (loop := _LINK_LOOP.fullmatch(str(error))):
-        return OSError(errno.ELOOP, os.strerror(errno.ELOOP), loop[1])
-    return error if isinstance(error, OSError) and error.errno is not None else None
 
 
 def _say_stopped(ending: Ending) -> None:

@@ -15,6 +15,7 @@ from dgs import codec
 from dgs.errors import CodecError, InternalError
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State
+from dgs.model.user_code import shown
 
 Fold = Callable[[State, list[OutputBatch]], State]
 """Folds some events, and adds the outputs."""
@@ -48,7 +49,7 @@ class VerifiedFolds:
             ("the outputs differ", _in_order(made), _in_order(wanted)),
         ):
             if _differ(one, other):
-                problem = f"of a compiled fold {what}: {one!r:.200} where `update` gives {other!r:.200}; `compile: off` is not affected"
+                problem = f"of a compiled fold {what}: {shown(one)} where `update` gives {shown(other)}; `compile: off` is not affected"
                 raise InternalError(problem=problem)
         outputs += made
         return after

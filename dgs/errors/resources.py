@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+
 from dgs.errors.families import InvalidError, ResourceError
 
 
@@ -48,12 +52,23 @@ class OutputUnwritableError(ResourceError):
     fix = "Make room there and let this user write, or name another place: the `path` of a sink, the `log` of a source, or `--run-dir`"
 
 
+_LINK_LOOP = re.compile("Symlink loop from '(.*)'")
+"""What Python before 3.13 says of links in a circle, as a RuntimeError."""
+
+
 class SystemRefusalError(ResourceError):
     """The operating system refuses an operation on a file, a directory or stdout."""
 
     code = "DGS451"
     template = "{place}: {problem}"
     fix = "Look at the path, at what this user may do there, and at the room on that disk; --debug shows what was done"
+
+    @classmethod
+    def found_in(cls, error: Exception) -> SystemRefusalError | None:
+        """Return the refusal of the system that an exception tells of, None for any other exception."""
+        if isinstance(error, RuntimeError) and (loop := _LINK_LOOP.fullmatch(str(error))):
+            return cls(place=loop[1], problem=os.strerror(errno.ELOOP))
+        return cls.of(error) if isinstance(error, OSError) and error.errno is not None else None
 
     @classmethod
     def of(cls, error: OSError) -> SystemRefusalError:

@@ -24,18 +24,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
 
 from dgs.errors import MissingPackageError, UsageError
 from dgs.model import columns
 from dgs.model.outputs import OutputBatch
+from dgs.model.user_code import LONGEST_REPR, shown
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-
-LONGEST = 200
-"""Characters of a value that are shown."""
 
 
 def paragraph(name: str, said: str) -> str:
@@ -57,10 +55,13 @@ def table_html(names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) 
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else shown(value)
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
+    return escape(text if len(text) <= LONGEST_REPR else f"{text[: LONGEST_REPR - 3]}...")
 
+
+_NO_TYPE = (pa.ArrowException, OverflowError)
+"""What Arrow raises for values without a common type, also for integers beyond 64 bits."""
 
 Value = TypeVar("Value")
 
@@ -122,8 +123,6 @@ class Outputs(list[Value]):
 
     def _table(self, count: int) -> Any:
         """Return the first `count` outputs as a table."""
-        import pyarrow as pa
-
         order, values = self._order[:count], self[:count]
         tags = [tag for batch in self._batches for tag in batch.tag_list()]
         streams = [batch.stream for batch in self._batches for _ in range(len(batch))]
@@ -148,18 +147,14 @@ def _order(batches: Sequence[OutputBatch]) -> columns.Indices:
 
 def _arrow_keys(keys: list[Any]) -> Any:
     """Return the keys unchanged if they have a common type, else as text."""
-    import pyarrow as pa
-
     try:
         return pa.array(keys)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except _NO_TYPE:
         return pa.array([None if key is None else repr(key) for key in keys], pa.string())
 
 
 def _arrow_values(values: list[Any], taken: set[str]) -> dict[str, Any]:
     """Return the columns of values: the fields of records, the elements of tuples of several types, else one column `value`."""
-    import pyarrow as pa
-
     records = [found for value in values if (found := _fields(value)) is not None]
     names = list(dict.fromkeys(name for record in records for name in record))
     are_records = values and len(records) == len(values) and all(type(name) is str for name in names)
@@ -167,17 +162,15 @@ def _arrow_values(values: list[Any], taken: set[str]) -> dict[str, Any]:
         if are_records and not taken & set(names):
             return {name: pa.array([record.get(name) for record in records]) for name in names}
         return _arrow_column(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except _NO_TYPE as error:
         message = f"the outputs have no common Arrow type ({error}): use run.outputs"
         raise UsageError(message=message) from None
 
 
 def _arrow_column(values: list[Any]) -> dict[str, Any]:
-    import pyarrow as pa
-
     try:
         return {"value": pa.array(values)}
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except _NO_TYPE:
         lengths = {len(value) if isinstance(value, (list, tuple)) else -1 for value in values}
         if len(lengths) != 1 or min(lengths) < 1:
             raise

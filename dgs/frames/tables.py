@@ -22,6 +22,7 @@ from dgs.errors import InvalidError, MissingPackageError
 from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.model import columns
 from dgs.model.columns import Column
+from dgs.model.user_code import shown
 
 
 class FrameError(InvalidError):
@@ -160,7 +161,7 @@ def _of_pandas(series: Any) -> Column:
 def _column(name: Any, given: Any) -> Column:
     """Return a value of a dictionary as a column. Raises FrameError if it is not one."""
     if not columns.is_column(given):
-        problem = f"column {name!r} of the dictionary is {given!r:.60}, which is no column"
+        problem = f"column {name!r} of the dictionary is {shown(given)}, which is no column"
         raise FrameError(problem=problem, advice="A dictionary has a list or an array for each column")
     if isinstance(given, dict):
         return _record_of(name, given)

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from dgs.errors.nearest import did_you_mean
+from dgs.model.user_code import shown
 
 Place = tuple[str | int, ...]
 
@@ -177,7 +178,7 @@ def show(data: Any) -> str:
         return "a mapping"
     if isinstance(data, list):
         return "a list"
-    text = repr(data)
+    text = shown(data)
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
 
 

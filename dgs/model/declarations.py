@@ -23,6 +23,7 @@ from dgs.errors import ProgramError
 from dgs.model.dependence import Dependence, Rule, When
 from dgs.model.program import KEPT, ForkJoin, Program, StateType, refuse_taken_names
 from dgs.model.tags import AnyKind, Kind
+from dgs.model.user_code import shown
 
 TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
 """The attributes of an event or a batch that a program may read without seeing tags."""
@@ -167,7 +168,7 @@ def _wrong_parts(program: Program) -> Iterator[str]:
             continue
         given = getattr(program, name)()
         if not isinstance(given, (tuple, list)) or not all(isinstance(one, of) for one in given):
-            yield f"its `{name}` must return a tuple of dgs.{of.__name__}, and returns {given!r:.100}"
+            yield f"its `{name}` must return a tuple of dgs.{of.__name__}, and returns {shown(given)}"
         elif not given and name == "states":
             yield "its `states` returns no dgs.StateType: give at least the one of the initial state"
 

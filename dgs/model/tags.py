@@ -23,21 +23,28 @@ from dgs.errors.shortened import short_repr
 
 Key = Hashable
 
-_PLAIN = frozenset([type(None), str, int, bytes, bool, float])
+_PLAIN = frozenset([type(None), str, bytes, bool, float])
+
+_UNPRINTABLE = 10**4300
+"""The least integer that Python does not write as text, nor read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
     """A kind with an optional key. Tags are equal when both are; a kind without key has key None.
 
-    Raises ProgramError if the key is a Decimal, a Fraction, a complex number or without a hash, such as a list, or has one in it.
+    Raises ProgramError if the key is a Decimal, a Fraction, a complex number, an integer of more than 4,300 digits or without a hash, such as a
+    list, or has one in it.
     """
 
     kind: str
     key: Key = None
 
     def __post_init__(self) -> None:
-        if type(self.key) not in _PLAIN and (problem := key_problem(self.kind, self.key)) is not None:
+        key = self.key
+        if type(key) is int and -_UNPRINTABLE < key < _UNPRINTABLE:
+            return
+        if type(key) not in _PLAIN and (problem := key_problem(self.kind, key)) is not None:
             raise ProgramError(program=str(self.kind), problem=problem)
 
     def __repr__(self) -> str:
@@ -54,10 +61,22 @@ def key_problem(kind: str, key: Key | type) -> str | None:
     >>> key_problem("price", ("EUR", Decimal("1.5")))
     "a key of kind 'price' cannot be a Decimal: take str(...) of it, or count whole units; got ('EUR', Decimal('1.5'))"
     """
-    if type(key) in _PLAIN or (found := next(refused_in(key), None)) is None:
+    if type(key) in _PLAIN:
+        return None
+    if has_unprintable(key):
+        problem = f"a key of kind {str(kind)!r} cannot be an integer of more than 4,300 digits"
+        return f"{problem}: take a text or a hash of it; got {short_repr(key)}"
+    if (found := next(refused_in(key), None)) is None:
         return None
     remedy = "a tuple of its parts" if found.__hash__ is None else "str(...) of it, or count whole units"
     return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take {remedy}; got {short_repr(key)}"
+
+
+def has_unprintable(key: Key | type) -> bool:
+    """Return whether a key has an integer that Python does not write as text."""
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(has_unprintable, key))
+    return isinstance(key, int) and not -_UNPRINTABLE < key < _UNPRINTABLE
 
 
 def refused_in(key: Key | type) -> Iterator[type]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dgs
-from dgs.errors import DgsError, UsageError
+from dgs.errors import DgsError, SystemRefusalError, UsageError
+from dgs.errors.shortened import short_repr
 from dgs.query.fronts import read
 
 
@@ -24,7 +25,8 @@ class Total(dgs.Program):
 
 STREAMS = {"a": [("value", 1, 2), ("value", 2, 3)]}
 run = partial(dgs.run, Total, streams=STREAMS)
-DIFFERENT = [object(), 1.5, -1, b"x", [], {1: 2}, int, dgs, float("nan"), lambda: 1]
+HUGE = 10**5000
+DIFFERENT = [object(), 1.5, -1, HUGE, b"x", [], {1: 2}, int, dgs, float("nan"), lambda: 1]
 """Values of different types. No parameter accepts more than a few of them."""
 
 NUMBERS, TRUTHS = ("max_events", "tolerance"), ("verify", "resume", "fresh", "accept_code_change")
@@ -32,7 +34,7 @@ NUMBERS, TRUTHS = ("max_events", "tolerance"), ("verify", "resume", "fresh", "ac
 
 def without_address(value):
     """Return the name of a case: the same in every process that collects the tests."""
-    return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+    return re.sub(" at 0x[0-9a-f]+", "", short_repr(value))
 
 
 @pytest.mark.parametrize("value", [*DIFFERENT, "x", True], ids=without_address)
@@ -53,7 +55,9 @@ def test_run_refuses_wrong_truth_values(name, value):
 
 @pytest.mark.parametrize("name", ["plan", "compile", "settings", "run_dir", "runtime", "optimizer"])
 @pytest.mark.parametrize(
-    "value", [object(), 1, dgs, {1: 2}, "a\0b", "\ud800", lambda: 1], ids=without_address
+    "value",
+    [object(), 1, HUGE, {"kind": "ray", "hosts": HUGE}, dgs, {1: 2}, "a\0b", "\ud800", lambda: 1],
+    ids=without_address,
 )
 def test_run_refuses_other_values_of_wrong_types(name, value):
     with pytest.raises(DgsError):
@@ -81,6 +85,14 @@ def test_paths_that_the_system_refuses_end_in_a_short_sentence(call, path, tmp_p
     with pytest.raises(DgsError) as caught:
         call(path)
     assert len(str(caught.value)) < 2_000
+
+
+def test_links_in_a_circle_are_a_sentence(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    path = str(tmp_path / "loop" / "x")
+    for settings in ({"sinks": [{"jsonl": {"path": path}}]}, {"checkpoint": {"dir": path}}):
+        with pytest.raises(SystemRefusalError, match="Too many levels of symbolic links"):
+            run(run_dir=tmp_path / "run", settings=settings)
 
 
 def test_run_directory_with_a_long_name_is_refused():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dgs
+from dgs.errors import UsageError
 
 HIT = dgs.kind("hit", key=str)
 FRAME = {"ts": [1, 2, 2], "who": ["a", "b", "a"], "n": [5, 7, 9]}
@@ -76,6 +77,14 @@ def test_three_libraries_get_the_same_rows():
     assert isinstance(run.to_pandas(), pd.DataFrame)
     assert isinstance(run.to_polars(), pl.DataFrame)
     assert duckdb.sql("select sum(n) from run").fetchall() == [(21,)]
+
+
+@pytest.mark.parametrize("huge", [2**80, 10**5000], ids=["80 bits", "5,001 digits"])
+def test_integers_that_arrow_does_not_hold_are_a_sentence_and_are_shown(huge):
+    run = dgs.run(Hits(), streams={"hits": [(HIT("a"), 1, huge)]})
+    with pytest.raises(UsageError, match="no common Arrow type"):
+        run.to_arrow()
+    assert "<table>" in run.outputs._repr_html_()
 
 
 def test_a_run_iterates_over_its_outputs():

@@ -81,6 +81,14 @@ def test_exact_and_complex_numbers_are_refused_as_keys(make, key):
         make(key)
 
 
+@pytest.mark.parametrize("key", [10**4300, -(10**4300), (1, 10**4300)], ids=["above", "below", "inside"])
+def test_integers_that_python_does_not_write_are_refused_as_keys(key):
+    for make in (lambda key: Tag("n", key), kind("n", key=object), lambda key: kind("n", key=[key])):
+        with pytest.raises(ProgramError, match="cannot be an integer of more than 4,300 digits"):
+            make(key)
+    assert Tag("n", 10**4300 - 1).key == kind("n", key=int)(10**4300 - 1).key
+
+
 @pytest.mark.parametrize("one", [Decimal, Fraction, complex, np.complex128])
 def test_exact_and_complex_numbers_are_refused_as_domains(one):
     with pytest.raises(ProgramError, match=f"cannot be a {one.__name__}"):

@@ -120,6 +120,8 @@ def test_json_is_one_line():
 def test_json_refuses_what_it_cannot_write():
     with pytest.raises(CodecError, match="an output of type object cannot be written as JSON"):
         as_json([object()])
+    with pytest.raises(CodecError, match="4300 digits"):
+        as_json([10**5000])
     loop = []
     loop.append(loop)
     with pytest.raises(CodecError, match="contains itself"):

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from dgs.errors import CodecError
 from dgs.model.tags import Tag
+from dgs.model.user_code import shown
 
 _fast = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
@@ -47,6 +48,8 @@ def _encoded(value: Any) -> str:
         return _fast(plain(value))
     except RecursionError:
         raise CodecError(problem="an output that contains itself cannot be written as JSON") from None
+    except ValueError as error:  # an integer of more than 4,300 digits
+        raise CodecError(problem=f"an output cannot be written as JSON: {error}") from None
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -63,7 +66,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     raise CodecError(
-        problem=f"an output of type {type(value).__name__} cannot be written as JSON: {value!r:.80}; "
+        problem=f"an output of type {type(value).__name__} cannot be written as JSON: {shown(value)}; "
         "emit numbers, texts, times, bytes, and lists, dictionaries or dataclasses of these"
     )
 

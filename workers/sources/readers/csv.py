@@ -292,10 +292,10 @@ class CsvReader:
         if why == NO_TEXT:
             why = why if self._mapping.skips else undecodable(file.path, self._config.encoding)
             return f"column {name!r}: {why}"
-        is_declared = self._declared.get(name) == "datetime"
-        return f"column {name!r}: {why}" + (
-            "" if is_declared else f"; say `columns: {{{name}: str}}` or correct it"
-        )
+        if self._declared.get(name) == "datetime":
+            return f"column {name!r}: {why}"
+        kind = "int" if "is an integer" in why and name == self._mapping.ts_column else "str"
+        return f"column {name!r}: {why}; say `columns: {{{name}: {kind}}}` or correct it"
 
 
 def _shown(cell: bytes | None) -> str | None:

@@ -33,7 +33,8 @@ _TYPES = {
     "bool": pa.bool_(),
     "datetime": pa.string(),
 }
-_BEYOND_INT = 2.0**63
+_BEYOND_EXACT, _BEYOND_INT = 2.0**53, 2.0**63
+"""The first floats beside which there are integers that no float holds, and that no column of integers holds."""
 _SHOWN = 60
 
 Wrong = dict[int, str]
@@ -90,7 +91,7 @@ class CellTypes:
         if usual and pa.types.is_string(column.type):
             column, wrong = converted(cells, column.type)
         if self._has_lost(column, name):
-            wrong |= _lost(cells, column, is_declared=name in self._declared)
+            wrong |= _lost(cells, column, is_exact=self._is_exact(name))
         if not self._is_time(column, name):
             return column, wrong
         try:
@@ -119,23 +120,30 @@ class CellTypes:
         return pa.concat_arrays(parts), wrong
 
     def _has_lost(self, column: pa.Array, name: str) -> bool:
-        """Return whether a column of floats may have lost integers that no float holds, or numbers beyond the range of floats."""
+        """Return whether a column of floats may have rounded integers, or lost numbers beyond the range of floats."""
         if not pa.types.is_floating(column.type):
             return False
         values = np.abs(np.asarray(column.fill_null(0), dtype=np.float64))
-        return bool(np.isinf(values).any() or (name not in self._declared and (values >= _BEYOND_INT).any()))
+        return bool(np.isinf(values).any() or (self._is_exact(name) and (values >= _BEYOND_EXACT).any()))
+
+    def _is_exact(self, name: str) -> bool:
+        """Return whether integers in a column of floats must be held exactly. Who declares floats takes them rounded, but no times."""
+        return name == self._ts_column or name not in self._declared
 
 
-def _lost(cells: pa.Array, column: pa.Array, *, is_declared: bool) -> Wrong:
+def _lost(cells: pa.Array, column: pa.Array, *, is_exact: bool) -> Wrong:
     found: Wrong = {}
     for i, (cell, value) in enumerate(zip(cells.to_pylist(), column.to_pylist(), strict=True)):
-        if value is None or abs(value) < _BEYOND_INT:
+        if value is None or abs(value) < _BEYOND_EXACT:
             continue
         text = cell.decode(errors="replace").strip()
         if np.isinf(value) and "inf" not in text.lower():
             found[i] = f"{text[:_SHOWN]} is beyond what a float holds"
-        elif not is_declared and re.fullmatch(r"[+-]?\d+", text):
-            found[i] = f"{text[:_SHOWN]} is beyond 64 bits, and a float would round it"
+        elif is_exact and re.fullmatch(r"[+-]?\d+", text):
+            if abs(value) >= _BEYOND_INT:
+                found[i] = f"{text[:_SHOWN]} is beyond 64 bits, and a float would round it"
+            elif int(text) != value:
+                found[i] = f"{text} is an integer in a column of floats, and a float would round it"
     return found
 
 
