@@ -8,7 +8,7 @@ Laws. `decode(encode(v))` equals v and has its types. Equal values of equal type
 are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. Keys, digests and comparisons rely on that. With
 `encode(v, keeps_order=True)` dictionaries come back in their original order. But True, 1 and 1.0 are three values, and so are
 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
-`decode` returns a value or raises CodecError; it imports nothing, executes nothing of the data, and allocates in proportion to it.
+`decode` returns a value or raises CodecError; it imports nothing that the data names, executes nothing of it, and allocates in proportion to it.
 
 Read in this order: `trees` (values as nested data for msgpack), `forms` (the table of types), `scalars`, `arrays`, `pandas_scalars`, `registered` (users' types).
 
