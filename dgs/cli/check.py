@@ -9,7 +9,7 @@ import typer
 
 from dgs.cli.options import Tolerance
 from dgs.cli.query import Params, values_of
-from dgs.cli.reporting import Ending, print_json, say, verb
+from dgs.cli.reporting import Ending, print_json, say, show, verb
 
 if TYPE_CHECKING:
     from dgs.check.report import CheckReport
@@ -94,4 +94,4 @@ def _tell(report: CheckReport, *, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
     else:
-        print(report)
+        show(report)

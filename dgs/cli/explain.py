@@ -13,7 +13,7 @@ import typer
 from dgs.cli.options import OptimizerName, PlanFrom, SetValues, given_by_flags
 from dgs.cli.plan import Format, Shape, figures, rendered, say_remarks
 from dgs.cli.query import QueryFlags
-from dgs.cli.reporting import Ending, print_json, verb
+from dgs.cli.reporting import Ending, print_json, show, verb
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -90,7 +90,7 @@ def _print_plan(request: Request, of: Path, shape: Format, *, dependence: bool) 
 
     prepared = prepare(request)
     say_remarks(prepared)
-    print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
+    show(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
     if shape is Format.TEXT and not dependence:
         _say_what_is_compiled(prepared)
         _say_what_was_compiled(of)
@@ -106,9 +106,9 @@ def _say_what_is_compiled(prepared: Prepared) -> None:
     from dgs.workers.sources.sampling import first_events
 
     batches = first_events(prepared.config.streams, context_of(prepared.request, prepared.program))
-    print("\nHow update folds long batches, by the first events:")
+    show("\nHow update folds long batches, by the first events:")
     for way in ways(prepared.program, batches):
-        print(f"  {way}")
+        show(f"  {way}")
 
 
 def _say_what_was_compiled(of: Path) -> None:
@@ -124,7 +124,7 @@ def _say_what_was_compiled(of: Path) -> None:
         return
     lines = [_compiled_line(name, one) for name, one in workers.items() if one.is_compiled is not None]
     if lines:
-        print("\n".join([f"\nHow update folded events in run {run.directory.path.name}:", *lines]))
+        show("\n".join([f"\nHow update folded events in run {run.directory.path.name}:", *lines]))
 
 
 def _compiled_line(name: str, worker: WorkerFigures) -> str:
@@ -159,7 +159,7 @@ def _print_types(request: Request, of: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"types": lines, **({} if tail is None else {"tail": tail})})
     else:
-        print("\n".join(lines))
+        show("\n".join(lines))
 
 
 def _of_plan(request: Request) -> Explanation:
@@ -175,7 +175,7 @@ def _print_query(explained: Explanation, *, as_json: bool) -> None:
     if as_json:
         print_json(explained.as_data())
     else:
-        print(explained)
+        show(explained)
 
 
 def _print_story(target: Any, worker: str | None, last: int, *, as_json: bool) -> None:
@@ -191,9 +191,9 @@ def _print_story(target: Any, worker: str | None, last: int, *, as_json: bool) -
         print_json({**found, "story": [asdict(entry) for entry in shown]})
         return
     whose = "" if worker is None else f" that concern {worker}"
-    print(f"the last {len(shown)} of {len(entries)} entries{whose} in the story of {run.name}:")
+    show(f"the last {len(shown)} of {len(entries)} entries{whose} in the story of {run.name}:")
     for line in as_lines(shown, when=_clock):
-        print(line)
+        show(line)
 
 
 def _clock(seconds: float) -> str:

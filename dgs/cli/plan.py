@@ -24,6 +24,7 @@ from dgs.cli.reporting import (
     say,
     say_warning,
     say_why_one_worker,
+    show,
     show_path,
     verb,
 )
@@ -89,7 +90,7 @@ def plan(
     if save is not None:
         _save(prepared, save)
     if save is None or shape is not Format.TEXT or ending.as_json:
-        print(rendered(prepared, Format.JSON if ending.as_json else shape))
+        show(rendered(prepared, Format.JSON if ending.as_json else shape))
     if prepared.plan.because is not None and len(prepared.plan) > 1:
         say(f"dgs: {prepared.plan.because}")
 

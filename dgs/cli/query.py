@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dgs.cli.options import Tolerance
-from dgs.cli.reporting import Ending, print_json, print_table, say, verb
+from dgs.cli.reporting import Ending, print_table, say, verb
 
 if TYPE_CHECKING:
     from dgs.api.queries.asking import Answers, Asked
@@ -219,7 +220,7 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
         elif as_json:
             label = {"output": name} if has_many else {}
             for row in rows:
-                print_json(label | dict(zip(schema.names, row, strict=True)))
+                print(json.dumps(label | dict(zip(schema.names, row, strict=True)), default=str))
         else:
             if has_many:
                 print(f"{name}:")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import typer
 
 from dgs.cli.options import AsJson, Debug
+from dgs.errors.hidden_values import masked
 
 if TYPE_CHECKING:
     from dgs.api.costing import KnownCosts
@@ -202,16 +203,21 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def say(text: str) -> None:
-    """Print a message on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a message on stderr, without hidden values."""
+    print(masked(text), file=sys.stderr, flush=True)
+
+
+def show(text: object) -> None:
+    """Print a text on stdout, without hidden values. Answers of queries and outputs are printed as they are."""
+    print(masked(str(text)))
 
 
 def print_json(data: dict[str, Any], *, waits: bool = True) -> None:
-    """Print an object on stdout, on one line. A script can take the last line, after any lines of a stdout sink.
+    """Print an object on stdout, on one line, without hidden values. A script can take the last line, after any lines of a stdout sink.
 
     `waits`: False after a request to stop. An object that the reader of stdout does not take is then left out, with a message.
     """
-    line = json.dumps(data, default=str) + "\n"
+    line = masked(json.dumps(data, default=str)) + "\n"
     if waits:
         print(line, end="", flush=True)
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import PlanPath, SetValues, Tolerance, given_by_flags
-from dgs.cli.reporting import Ending, print_json, say, verb
+from dgs.cli.reporting import Ending, print_json, say, show, verb
 
 if TYPE_CHECKING:
     from dgs.workers.simulated.campaign import Campaign
@@ -67,7 +67,7 @@ def simulate(
     if ending.as_json:
         print_json({"failed": None, **_data(done)})
     else:
-        print(done)
+        show(done)
 
 
 def _replay(
@@ -109,7 +109,7 @@ def _tell_failure(error: Any, *, as_json: bool) -> None:
         }
         print_json({"failed": facts})
     else:
-        print(error)
+        show(error)
 
 
 def _data(done: Campaign) -> dict[str, Any]:

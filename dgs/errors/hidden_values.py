@@ -99,8 +99,9 @@ def _learn() -> None:
 
 
 def _spellings(value: str) -> set[str]:
-    """Return a value and its lines as they may come in a text: plain, inside of a repr or of JSON, or in an address."""
-    parts = {value, *(line.strip() for line in value.splitlines())}
+    """Return a value and its lines as they may come in a text: plain or in SQL, there also inside of a repr or of JSON, or in an address."""
+    lines = {value, *(line.strip() for line in value.splitlines())}
+    parts = lines | {line.replace("'", "''") for line in lines}
     return {
         spelled
         for part in parts

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dgs import codec
+from dgs.errors.hidden_values import masked
 from dgs.model.dependence import Rule, When
 from dgs.model.program import Program, State
 from dgs.model.tags import Kind, Tag
@@ -77,7 +78,7 @@ def identity_of(program: Program, streams: Sequence[str]) -> ProgramIdentity:
     parts["accumulating kinds"] = ", ".join(sorted(map(str, program.accumulates))) or "none"
     parts |= _dependence(program) | dict(program.identity_parts())
     return ProgramIdentity(
-        program.name, program.version, {name: _short(text) for name, text in parts.items()}
+        program.name, program.version, {name: _short(masked(text)) for name, text in parts.items()}
     )
 
 

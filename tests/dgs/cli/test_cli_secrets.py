@@ -170,6 +170,54 @@ def test_no_command_says_or_writes_the_value_of_a_variable(project):
         assert not leaks(project), words
 
 
+QUERY = """\
+version: 1
+name: totals
+program:
+  query:
+    text: select a, sum(n) as total, max($code) as code from t where a <> $code group by a
+    params: {code: "${env:DGS_TEST_SECRET}"}
+    answer: {rows: 2}
+streams:
+  - {id: t, source: {csv: {path: t.csv}}, split: 2}
+checkpoint: {every: 1ms}
+runtime: {kind: local}
+report: true
+sinks:
+  - callable: {ref: "program.py:heard", args: {password: "${env:DGS_TEST_SECRET}"}}
+"""
+WRONG_QUERIES = [
+    "cast(a as int) + cast($code as int) as n",
+    "n + $code as n",
+    "length($code, a) as n",
+    "$code n m",
+]
+
+
+def test_no_command_says_or_writes_a_parameter_of_a_query(project, dgs, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("DGS_TEST_SECRET", SECRET)
+    table = "ts,a,n\n" + "".join(f"{row},a{row % 2},{row}\n" for row in range(9))
+    write_files(project, {"q.yaml": QUERY, "t.csv": table})
+    for line in (
+        "run q.yaml --verify",
+        "explain q.yaml --query",
+        "explain q.yaml --query --json",
+        "resume q.yaml",
+    ):
+        done = dgs(line)
+        assert done.code == 0, done.err
+        assert not [text for text in spellings(SECRET) if text in done.out + done.err], line
+        assert not leaks(project), line
+    assert list(project.rglob("record-a.dgs"))
+    for wrong in WRONG_QUERIES:
+        write_files(project, {"q.yaml": QUERY.replace("a, sum(n) as total", wrong)})
+        done = dgs("run q.yaml")
+        assert done.code in (3, 5), wrong
+        assert "unmistakable" not in done.out + done.err
+        assert not leaks(project), wrong
+
+
 @pytest.mark.slow
 def test_failed_run_is_resumed_with_the_value_of_today(project):
     (project / "fails").touch()
