@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet import encryption
 
 import dgs
 from dgs.errors import InvalidError, MalformedRowError
@@ -36,6 +37,35 @@ def table(ts=(1, 2), **columns):
 
 
 PARQUET = table(a=[1, 2])
+
+
+class Keys(encryption.KmsClient):
+    """Keeps the keys of encrypted files in the files themselves."""
+
+    def wrap_key(self, key_bytes, _master_key_identifier):
+        return key_bytes.hex()
+
+
+def with_encrypted_columns():
+    """Return a Parquet file with a footer that everybody can read, and a column that nobody can."""
+    of = encryption.CryptoFactory(lambda _: Keys())
+    how = encryption.EncryptionConfiguration("footer", column_keys={"key": ["a"]}, plaintext_footer=True)
+    rows, file = pa.table({"ts": [1, 2], "a": [1, 2]}), pa.BufferOutputStream()
+    secret = of.file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    with pq.ParquetWriter(file, rows.schema, encryption_properties=secret) as writer:
+        writer.write_table(rows)
+    return file.getvalue().to_pybytes()
+
+
+def with_wrong_checksum():
+    """Return a Parquet file in which a bit of a value is another one."""
+    file, value = pa.BufferOutputStream(), 0x1122334455667788
+    rows = pa.table({"ts": [1], "a": [value]})
+    pq.write_table(rows, file, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = value.to_bytes(8, "little")
+    return file.getvalue().to_pybytes().replace(data, b"\x89" + data[1:])
+
+
 INT, STR = {"columns": {"ts": "int", "a": "int"}}, {"columns": {"a": "str"}}
 BIG = "9" * 20
 
@@ -146,6 +176,8 @@ PARQUETS = {
     "cut": ("a.parquet", PARQUET[: len(PARQUET) // 2], {}, 0, "cannot be read as Parquet"),
     "damaged page": ("a.parquet", PARQUET[:4] + b"\xff" * 30 + PARQUET[34:], {}, 0, "cannot be read as Parquet"),
     "damaged footer": ("a.parquet", PARQUET[:-60] + b"\xff" * 40 + PARQUET[-20:], {}, 0, "cannot be read as Parquet"),
+    "encrypted columns": ("a.parquet", with_encrypted_columns(), {}, 0, "cannot be read as Parquet: Cannot decrypt"),
+    "wrong checksum": ("a.parquet", with_wrong_checksum(), {}, 0, "CRC checksum verification failed"),
     "other columns": ("a.parquet", table(b=[1, 2]), {}, None, "there is no column 'a'"),
     "decimal time": ("a.parquet", table(ts=[decimal.Decimal(1)], a=[1]), {}, 0, "of type decimal"),
     "nested time": ("a.parquet", table(ts=[{"x": 1}], a=[1]), {}, 0, "of type struct"),

@@ -14,7 +14,7 @@ from dgs.workers.sources.shaping.mapping import Mapping, malformed
 BATCH_BYTES = 1 << 26
 """About this many bytes of unpacked columns are read at once, however few rows they are."""
 MOST_UNPACKED = 1000
-"""A row group that unpacks to more than `BATCH_BYTES` may be at most this many times as large as in the file."""
+"""A row group that unpacks to more than `BATCH_BYTES` may be at most this many times as large as the file."""
 
 
 class ParquetReader:
@@ -44,10 +44,10 @@ class ParquetReader:
 
     def _file(self, path: Path) -> Iterator[RawRows]:
         begin = self._row
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             wanted = self._mapping.needed(file.schema_arrow.names, str(path))
             groups = self._groups_from(file)
-            batch_rows = min(self._batch_rows, _rows_at_once(file, groups, wanted))
+            batch_rows = min(self._batch_rows, _rows_at_once(path, file, groups))
             for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted, use_threads=False):
                 before = min(max(self._needed_from - self._row, 0), batch.num_rows)
                 self._row += before
@@ -76,18 +76,18 @@ class ParquetReader:
         return groups
 
 
-def _rows_at_once(file: pq.ParquetFile, groups: list[int], wanted: list[str]) -> int:
-    """Return the number of rows to read at once, from the sizes in the row groups. Raises ValueError for a decompression bomb."""
-    least = 2**31 - 1
+def _rows_at_once(path: Path, file: pq.ParquetFile, groups: list[int]) -> int:
+    """Return the number of rows to read at once, from the sizes of the row groups. Raises ValueError for a decompression bomb.
+
+    Sizes of single columns are not looked at: Arrow aborts the process if those in a damaged footer, or of an encrypted column, are wrong.
+    """
+    least, packed = 2**31 - 1, path.stat().st_size
     for number in groups:
         group = file.metadata.row_group(number)
-        chunks = [group.column(i) for i in range(group.num_columns)]
-        chunks = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted]
-        unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
-        packed = sum(chunk.total_compressed_size for chunk in chunks)
+        unpacked = group.total_byte_size
         if unpacked > BATCH_BYTES and unpacked > MOST_UNPACKED * packed:
             raise ValueError(
-                f"row group {number} unpacks {packed:,} bytes to {unpacked:,}: write it with smaller row groups"
+                f"row group {number} unpacks to {unpacked:,} bytes, in a file of {packed:,}: write it with smaller row groups"
             )
         least = min(least, max(1, BATCH_BYTES * group.num_rows // max(unpacked, 1)))
     return least
