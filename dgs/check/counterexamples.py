@@ -22,7 +22,8 @@ from dgs.check.report import CheckReport, LawResult
 from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import World
 from dgs.check.search.search import Counterexample, examined
-from dgs.errors import CodecError, OutputUnwritableError, UsageError
+from dgs.errors import CodecError, UsageError
+from dgs.job.private_files import write_named
 from dgs.model.events import Event
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
@@ -32,17 +33,15 @@ COMMUTING = IndependentEventsCommute.name
 
 
 def save(report: CheckReport, target: str, path: Path) -> None:
-    """Write the counterexamples of a report to a file. Raises OutputUnwritableError, CodecError."""
+    """Write the counterexamples of a report to a file. Raises ForeignFileError, OutputUnwritableError, CodecError."""
     found = [
         {**one.to_json(), "checked_as": one.checked_as, "scenario": _text(one.scenario)}
         for one in report.broken
         if one.scenario is not None
     ]
     data = {"version": VERSION, "target": target, "seed": report.seed, "counterexamples": found}
-    try:
-        path.write_text(json.dumps(data, indent=2, default=str) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror) from error
+    text = json.dumps(data, indent=2, default=str) + "\n"
+    write_named(path, text, "dgs check --save-counterexample", mark='"counterexamples": [')
 
 
 def target_of(path: Path) -> str:

@@ -44,6 +44,9 @@ class Format(StrEnum):
     JSON = "json"
 
 
+MARK = "# The plan of"
+"""The beginning of a saved plan."""
+
 # fmt: off
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="For --optimizer random.")]
 Shape = Annotated[Format, typer.Option("--format", help="How to print it.")]
@@ -150,14 +153,11 @@ def figures(prepared: Prepared) -> dict[str, Any]:
 
 
 def _save(prepared: Prepared, path: Path) -> None:
-    from dgs.errors import OutputUnwritableError
+    from dgs.job.private_files import write_named
 
     made = prepared.plan.optimizer
-    head = f"# The plan of {prepared.config.name}{f', made by {made}' if made else ''}. Run it with `dgs run --plan FILE`.\n"
-    try:
-        path.write_text(head + rendered(prepared, Format.YAML) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
+    head = f"{MARK} {prepared.config.name}{f', made by {made}' if made else ''}. Run it with `dgs run --plan FILE`.\n"
+    write_named(path, head + rendered(prepared, Format.YAML) + "\n", "dgs plan --save", mark=MARK)
     say(f"dgs: plan with {len(prepared.plan)} workers saved in {show_path(path)}")
 
 

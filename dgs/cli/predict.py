@@ -131,12 +131,9 @@ def _why(prediction: Prediction) -> str:
 
 
 def _draw(place: Path, drawing: str) -> None:
-    from dgs.errors import OutputUnwritableError
+    from dgs.job.private_files import write_named
 
-    try:
-        place.write_text(drawing, encoding="utf-8")
-    except OSError as error:
-        raise OutputUnwritableError(path=place, problem=error.strerror or str(error)) from None
+    write_named(place, drawing, "dgs predict --plot", mark=": predicted throughput</text>")
 
 
 def _print_table(found: list[OnHosts]) -> None:

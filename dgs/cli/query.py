@@ -247,11 +247,12 @@ def _compare(asked: Asked, answers: Answers, tolerance: float | None) -> None:
 
 def _emit(asked: Asked, form: Form, output: Path | None) -> None:
     from dgs.api.queries.emitting import emitted
+    from dgs.job.private_files import write_named
 
     for name, text in emitted(asked, form.value).items():
         if output is None:
             print(text)
             continue
         output.mkdir(parents=True, exist_ok=True)
-        (output / name).write_text(text, encoding="utf-8")
+        write_named(output / name, text, "dgs query --emit")
         say(f"dgs: wrote {output / name}")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dgs.errors import InvalidError, OutputUnwritableError
-from dgs.job import private_files
+from dgs.job.private_files import write_named
 from dgs.view.moments import Moment, Seen
 from dgs.view.page import MARK, asset, page
 from dgs.view.pictures.charts import HEIGHT as CHART_HEIGHT
@@ -21,6 +20,7 @@ from dgs.view.scenes import Pictures, Scene
 
 MARGIN, HEAD, SPACE = 20, 96, 16
 _CHARTS = 4
+BY = "dgs report"
 
 
 def picture(seen: Seen, at: float | None = None) -> str:
@@ -84,20 +84,10 @@ def _placed(drawn: Markup, x: float, y: float) -> Markup:
 NAME = "report.html"
 """The file in the run directory that `report: true` asks for."""
 
-_LOOKED_AT = 4096
-
-
-class ForeignFileError(InvalidError):
-    """The place for a report has a file that is not a report of ours."""
-
-    code = "DGS561"
-    template = "{path} is there and was not made by `dgs report`"
-    fix = "Name another file, or give --force to write over it"
-
 
 def write_report(seen: Seen, path: Path, *, force: bool = False) -> int:
     """Write the page of a run; return its size in bytes. Raises ForeignFileError, OutputUnwritableError."""
-    return _write(path, page(seen).html, MARK, force=force)
+    return write_named(path, page(seen).html, BY, mark=MARK, force=force)
 
 
 def write_picture(seen: Seen, path: Path, *, at: float | None = None, force: bool = False) -> int:
@@ -105,19 +95,4 @@ def write_picture(seen: Seen, path: Path, *, at: float | None = None, force: boo
 
     Raises ForeignFileError, OutputUnwritableError.
     """
-    return _write(path, picture(seen, at), 'class="run"', force=force)
-
-
-def _write(path: Path, text: str, mark: str, *, force: bool) -> int:
-    try:
-        if not force and path.exists() and not _is_ours(path, mark):
-            raise ForeignFileError(path=path)
-        private_files.write_whole(path, text.encode())
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
-    return len(text.encode())
-
-
-def _is_ours(path: Path, mark: str) -> bool:
-    with open(path, encoding="utf-8", errors="replace", opener=private_files.opener) as file:
-        return mark in file.read(_LOOKED_AT)
+    return write_named(path, picture(seen, at), BY, mark='class="run"', force=force)

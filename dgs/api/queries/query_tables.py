@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from dgs.errors import MissingInputError, OutputUnwritableError, UnknownColumnError, UsageError
+from dgs.errors import MissingInputError, UnknownColumnError, UsageError
+from dgs.job.private_files import write_named
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tags import kind
@@ -202,12 +204,11 @@ def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> N
         )
     records = [dict(zip(schema.names, row, strict=True)) for row in rows]
     table = pa.Table.from_pylist(records, arrow_schema(schema))
-    try:
-        if path.suffix == ".parquet":
-            pq.write_table(table, path)
-        elif path.suffix == ".csv":
-            arrow_csv.write_csv(table, path)
-        else:
-            path.write_text("".join(json.dumps(one, default=str) + "\n" for one in records), encoding="utf-8")
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror) from None
+    file = io.BytesIO()
+    if path.suffix == ".parquet":
+        pq.write_table(table, file)
+    elif path.suffix == ".csv":
+        arrow_csv.write_csv(table, file)
+    else:
+        file.write("".join(json.dumps(one, default=str) + "\n" for one in records).encode())
+    write_named(path, file.getvalue(), "dgs query -o")

@@ -63,6 +63,8 @@ def stored(path: Path, fields: Sequence[PigField], rows: Sequence[Sequence[Any]]
     lines = (line_of(row[: len(fields)], fields, delimiter) + "\n" for row in rows)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OutputUnwritableError(path=path, problem="it is a pipe, a socket or a device, not a file")
         path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
         raise OutputUnwritableError(path=path, problem=error.strerror) from None
