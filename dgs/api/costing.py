@@ -1,8 +1,8 @@
 """The costs of a job: measured by a trial in another process, cached from an earlier trial, or typical. Costs of the machine are cached, too.
 
 A trial takes about a second, most of it to start. So its costs are cached in a directory of this user on this machine, under a digest of
-all that they depend on: the program with its arguments and its code, the first events, and the machine. Costs that were measured on a busy
-machine are measured again by the next runs. The least value of each cost counts, since other processes only increase it.
+all that they depend on: the program with its arguments and its code, the first events, and the machine. Trials on a busy
+machine are repeated by the next runs. The least value of each cost counts, since other processes only increase it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 20
+VERSION = 22
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 MOST_TRIALS = 5
@@ -121,13 +121,10 @@ def _on_this_machine(costs: Costs) -> Costs:
 
     place = _place("machine")
     kept = _kept(place)
-    found = None if kept is None else kept.costs
-    if kept is None or kept.is_doubtful:
-        try:
-            found = _keep(place, machine_costs(), kept)
-        except DgsError:  # a run that needs what is missing here soon fails with a message
-            if found is None:
-                return costs
+    try:
+        found = _keep(place, machine_costs()) if kept is None else kept.costs
+    except DgsError:  # a run that needs what is missing here soon fails with a message
+        return costs
     return replace(costs, **{name: getattr(found, name) for name in MEASURED})
 
 

@@ -29,6 +29,7 @@ from dgs.planner.prediction.costs import (
     INTERPRETED_FIRST,
     LEAST_REST,
     SHARE_OF_FRONTIER,
+    SWITCH,
     Costs,
 )
 from dgs.planner.prediction.latency import Latency, latency
@@ -269,11 +270,10 @@ class _Model:
             seconds += lane.rate * ((costs.event(kind) if each is None else each) + costs.read)
         cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         cuts += stretches if is_mixed else 0.0
-        seconds += partial_states(mine) * AT_ONCE * costs.merge
+        seconds += (partial_states(mine) * AT_ONCE + stretches * SWITCH) * costs.merge
         calls = max(mine.rate / BATCH_EVENTS, cuts)
-        each_once = sum(
-            lane.rate * costs.event(str(lane.kind)) for lane in mine.lanes
-        )  # few events need few parts of the state
+        # few events need few parts of the state
+        each_once = sum(lane.rate * costs.event(str(lane.kind)) for lane in mine.lanes)
         translated = min(calls * costs.compiled_state, each_once)
         seconds += calls * (costs.stretch + costs.call + costs.compiled_call) + translated
         first = self._interpreted(mine)

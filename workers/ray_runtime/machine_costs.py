@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from mmap import mmap
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ LEAST_SHARE = 0.1
 """The least share of the measured time that counts as synchronising, since neither time is exact."""
 
 REPETITIONS = 3
-"""Runs of each job, of which the fastest counts."""
+"""Runs of each job, of which the fastest counts, and differences of these, of which the median counts: one may be too small."""
 
 VALUE, BARRIER = kind("value"), kind("barrier")
 
@@ -87,9 +88,9 @@ class Counting(Program):
 
 
 def machine_costs() -> Costs:
-    """Return typical costs on this machine. It takes a fraction of a second. Raises any DgsError of a run."""
+    """Return typical costs on this machine. It takes half a second. Raises any DgsError of a run."""
     typical = TYPICAL.synchronisation + (1 + 1 / CHILDREN) * TYPICAL.piece
-    factor = _seconds_per_child(Counting()) / typical
+    factor = median(_seconds_per_child(Counting()) for _ in range(REPETITIONS)) / typical
     scaled = {name: factor * getattr(TYPICAL, name) for name in SCALED}
     return replace(TYPICAL, **scaled, byte=min(_seconds_of_byte() for _ in range(REPETITIONS)))
 

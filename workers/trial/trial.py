@@ -40,6 +40,7 @@ from dgs.model.user_code import UserCode
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.semantics.sequential import merge
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
+from dgs.workers.sources.shaping.disorder import joined
 from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch, least, losses
 from dgs.workers.trial.writing import seconds_of_output
 
@@ -134,7 +135,7 @@ class _Trying:
         together = _before_one_ends(self._batches)
         mixed = islice(events, together)
         spent: dict[str, list[float]] = defaultdict(list)
-        made = {kind: _seconds_of_making(batch) for kind, batch in _longest_by_kind(self._batches)}
+        made = {kind: _seconds_of_making(batch) for kind, batch in _by_kind(self._batches)}
         scale, began = 1.0, time.perf_counter()
         try:
             timed = islice(mixed, 1 + int(SHARE_TIMED * together))
@@ -265,7 +266,7 @@ class _Trying:
             each = max(LEAST_COLUMNS, min(whole - first, whole - alone) / max(1, size - few))
             return each + written, alone, max(0.0, whole - alone - size * each)
 
-        for kind, batch in _longest_by_kind(self._batches):
+        for kind, batch in _by_kind(self._batches):
             try:
                 found = of_batch(batch)
             except CompileError:  # a later call may be refused, too: the state may then have another type
@@ -357,15 +358,34 @@ def _seconds_of_making(batch: EventBatch) -> float:
     return min(found) / len(part)
 
 
-def _longest_by_kind(batches: Sequence[EventBatch]) -> Iterator[tuple[str, EventBatch]]:
-    """Yield for each kind the longest batch of its events, if that has several."""
-    longest: dict[str, EventBatch] = {}
+def _by_kind(batches: Sequence[EventBatch]) -> Iterator[tuple[str, EventBatch]]:
+    """Yield for each kind its events of all streams, as one worker gets them, if there are several."""
+    of: dict[str, list[EventBatch]] = defaultdict(list)
     for batch in batches:
         for kind in dict.fromkeys(tag.kind for tag in batch.tags):
-            part = _of_kind(batch, kind)
-            if len(part) > max(1, len(longest.get(kind, ()))):
-                longest[kind] = part
-    yield from longest.items()
+            of[kind].append(_of_kind(batch, kind))
+    for kind, parts in of.items():
+        whole = _in_order_of_time(parts)
+        if len(whole) > 1:
+            yield kind, whole
+
+
+def _in_order_of_time(parts: Sequence[EventBatch]) -> EventBatch:
+    """Return the events of several streams as one batch, until the first of the longer streams ends; only those with columns like the longest's."""
+    longest = max(parts, key=len)
+    alike = [part for part in parts if len(part) and _types(part.payload) == _types(longest.payload)]
+    if not alike:
+        return longest
+    whole = joined(alike)
+    order = np.argsort(whole.ts, kind="stable")[: _before_one_ends(alike)]
+    return replace(whole.take(order), seq=np.arange(len(order)))
+
+
+def _types(column: Column) -> Any:
+    """Return the types of a column, and of the columns in it."""
+    if isinstance(column, dict):
+        return {name: _types(one) for name, one in column.items()}
+    return getattr(column, "dtype", None) or getattr(column, "type", None) or type(column)
 
 
 def _of_kind(batch: EventBatch, kind: str) -> EventBatch:

@@ -42,6 +42,22 @@ def test_an_event_of_a_short_batch_has_the_cost_of_update_batch():
     assert trial(Summing(), [numbers(40)]).costs.column("n") > 50e-9
 
 
+def test_a_batch_has_the_events_of_all_streams_in_order():
+    """In the batch of one stream, times have gaps that are not there in a run, and a program may emit for each."""
+    tried = []
+
+    class Gaps(Summing):
+        def update_batch(self, state, batch, emit):
+            tried.append((batch.ts.tolist(), batch.payload.tolist()))
+            return state
+
+    even = EventBatch.of("even", rank=0, tags=[Tag("n")], ts=range(0, 40, 2), payload=np.arange(20))
+    odd = EventBatch.of("odd", rank=1, tags=[Tag("n", 1)], ts=range(1, 61, 2), payload=np.arange(30))
+    other = EventBatch.of("other", rank=2, tags=[Tag("n", 2)], ts=range(5), payload=np.ones(5))
+    assert trial(Gaps(), [even, odd, other]).problem is None
+    assert max(tried) == (list(range(39)), [i // 2 for i in range(39)])
+
+
 def test_events_behind_the_end_of_another_stream_are_tried_only_if_their_kind_has_no_others():
     """Behind the sample of the values only marks would come, each with an empty state."""
     closed = []
