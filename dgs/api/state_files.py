@@ -47,7 +47,7 @@ def save_state(path: str | os.PathLike[str], state: Any) -> None:
     else:
         data = codec.encode(state, keeps_order=True)
     try:
-        private_files.write_whole(target, data)
+        private_files.write_whole(target.resolve(), data)  # a link stays one, such as /dev/stdout
     except OSError as error:
         raise StateUnwritableError(path=target, problem=error.strerror or str(error)) from None
 
@@ -56,6 +56,11 @@ def check_place(path: Path) -> None:
     """Raise StateUnwritableError before a run if a state certainly cannot be saved at this path."""
     if path.is_dir():
         raise StateUnwritableError(path=path, problem="it is a directory")
+    try:
+        if path.exists():
+            private_files.check_file(path)
+    except OSError as error:
+        raise StateUnwritableError(path=path, problem=error.strerror) from None
     if not path.absolute().parent.is_dir():
         raise StateUnwritableError(path=path, problem="its directory does not exist")
     if not os.access(path.absolute().parent, os.W_OK):

@@ -154,8 +154,11 @@ def write(path: Path, text: str) -> None:
 def write_whole(path: Path, data: bytes, *, opener: Callable[[str, int], int] | None = None) -> None:
     """Write a whole file, in place of an existing one, through a new file beside it. `opener`: sets its mode; None: the process's own.
 
-    A failure leaves the old file, and nothing beside it. Two writers do not mix, and no link is followed. Raises OSError.
+    A failure leaves the old file, and nothing beside it. Two writers do not mix, and no link is followed. Raises OSError, also for a pipe, a
+    socket or a device, such as /dev/null: the new file would take its name.
     """
+    with suppress(FileNotFoundError):
+        check_file(path)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
     try:
         with open(draft, "xb", opener=opener) as file:
@@ -168,7 +171,7 @@ def write_whole(path: Path, data: bytes, *, opener: Callable[[str, int], int] | 
 
 
 def write_named(path: Path, text: str | bytes, by: str, *, mark: str = "", force: bool | None = None) -> int:
-    """Write a whole file that a user names, with the mode of the process; return its size in bytes.
+    """Write a whole file that a user names, or that a link names, with the mode of the process; return its size in bytes.
 
     A file that is there is written over only if it has our `mark` near its beginning, or with `force`, the flag of some commands. `by`: the
     command, for errors. Raises ForeignFileError, OutputUnwritableError, the latter also for a pipe, a socket or a device.
@@ -180,7 +183,7 @@ def write_named(path: Path, text: str | bytes, by: str, *, mark: str = "", force
                 if mark not in file.read(_LOOKED_AT):
                     way = "remove it" if force is None else "give --force"
                     raise ForeignFileError(path=path, by=by, way=way)
-        write_whole(path, data)
+        write_whole(path.resolve(), data)
     except OSError as error:
         raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
     return len(data)

@@ -66,8 +66,9 @@ def stored(path: Path, fields: Sequence[PigField], rows: Sequence[Sequence[Any]]
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise OutputUnwritableError(path=path, problem="it is a pipe, a socket or a device, not a file")
         path.write_text("".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror) from None
+    except (OSError, ValueError) as error:  # a NUL in the name is no error of the system
+        problem = getattr(error, "strerror", None) or str(error)
+        raise OutputUnwritableError(path=path, problem=problem) from None
     return f"{len(rows)} row{'' if len(rows) == 1 else 's'} in {path}"
 
 

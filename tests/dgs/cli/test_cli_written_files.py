@@ -10,13 +10,15 @@ COMMANDS = {
     "plot.svg": "predict plan.yaml --hosts 1 --plot",
     "page.html": "report run -o",
     "run.svg": "report run --picture",
-    "broken.json": "check broken.py:Broken --max-examples 20 --save-counterexample",
+    "found.json": "check unlawful.py:Broken --max-examples 20 --save-counterexample",
+    "state.json": "run plan.yaml --save-state",
+    "state": "run plan.yaml --save-state",
     "rows.csv": "query 'select 1 as a' -o",
     "rows.jsonl": "query 'select 1 as a' -o",
     "rows.parquet": "query 'select 1 as a' -o",
 }
-WITHOUT_MARK = [name for name in COMMANDS if name.startswith("rows")]
-"""Answers of queries look like any other table, so they replace the file that is named."""
+WITHOUT_MARK = [name for name in COMMANDS if name.startswith(("rows", "state"))]
+"""Answers of queries and states look like any other table and value, so they replace the file that is named."""
 
 BROKEN = """\
 import dgs
@@ -44,7 +46,7 @@ class Broken(dgs.Program):
 @pytest.fixture
 def here(project, dgs, monkeypatch):
     monkeypatch.chdir(project)
-    (project / "broken.py").write_text(BROKEN)
+    (project / "unlawful.py").write_text(BROKEN)
     assert dgs("run plan.yaml --run-dir run").code == 0
     return project
 
@@ -59,9 +61,12 @@ def test_pipe_socket_or_device_is_refused_and_our_own_file_is_replaced(here, dgs
         listening.bind(name)
         assert "is a socket, not a file" in dgs(line).err
     (here / name).unlink()
-    (here / name).symlink_to("/dev/full")
+    master, terminal = os.openpty()
+    (here / name).symlink_to(os.ttyname(terminal))  # a device that no test can replace, whoever runs it
     assert "is a device, not a file" in dgs(line).err
     (here / name).unlink()
+    for descriptor in (master, terminal):
+        os.close(descriptor)
     first, again = dgs(line), dgs(line)
     assert first.code == again.code in (0, 1), again.err
     assert (here / name).stat().st_size

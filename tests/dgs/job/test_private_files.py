@@ -32,6 +32,19 @@ def test_files_of_others_beside_the_file_are_left_alone(tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
+def test_pipe_socket_or_device_is_not_replaced(tmp_path):
+    master, terminal = os.openpty()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to(os.ttyname(terminal))
+    for name, kind in (("pipe", "a pipe"), ("device", "a device")):
+        with pytest.raises(OSError, match=f"is {kind}, not a file"):
+            private_files.write_whole(tmp_path / name, b"new")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "device").is_symlink()
+    for descriptor in (master, terminal):
+        os.close(descriptor)
+
+
 def test_only_private_files_are_for_their_owner_alone(tmp_path):
     before = os.umask(0o022)
     try:
@@ -41,3 +54,9 @@ def test_only_private_files_are_for_their_owner_alone(tmp_path):
         os.umask(before)
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("private", "public")]
     assert modes == [0o600, 0o644]
+
+
+def test_link_that_a_user_names_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    private_files.write_named(tmp_path / "link", "new", "dgs")
+    assert ((tmp_path / "file").read_text(), (tmp_path / "link").is_symlink()) == ("new", True)
