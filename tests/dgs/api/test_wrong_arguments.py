@@ -1,6 +1,7 @@
 """Public functions with arguments of wrong types: an error that names the argument, never one of Python's own."""
 
 import re
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 
 import dgs
 from dgs.errors import DgsError, SystemRefusalError, UsageError
-from dgs.errors.shortened import short_repr
 from dgs.query.fronts import read
 
 
@@ -34,7 +34,9 @@ NUMBERS, TRUTHS = ("max_events", "tolerance"), ("verify", "resume", "fresh", "ac
 
 def without_address(value):
     """Return the name of a case: the same in every process that collects the tests."""
-    return re.sub(" at 0x[0-9a-f]+", "", short_repr(value))
+    with suppress(ValueError):  # a huge integer
+        return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+    return "huge"
 
 
 @pytest.mark.parametrize("value", [*DIFFERENT, "x", True], ids=without_address)
