@@ -52,7 +52,7 @@ class Costs:
     merge: float = 0.15e-6
     read: float = 1.1e-9
     sources: Mapping[str, float] = field(default_factory=dict)
-    split: float = 10e-9
+    split: float = 8e-9
     piece: float = 45e-6
     fork: float = 0.3e-6
     join: float = 0.3e-6
