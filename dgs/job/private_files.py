@@ -89,8 +89,8 @@ def opener(path: str, flags: int) -> int:
             check_file(path)
         raise
     try:
-        check_file(path, descriptor)
         found = os.fstat(descriptor)
+        _refuse_kind(path, found)
         if flags & os.O_CREAT and stat.S_IMODE(found.st_mode) != file_mode() and found.st_uid == os.geteuid():
             os.fchmod(descriptor, file_mode())
     except OSError:
@@ -99,9 +99,12 @@ def opener(path: str, flags: int) -> int:
     return descriptor
 
 
-def check_file(path: str | Path, descriptor: int | None = None) -> None:
-    """Raise OSError for a pipe, a socket or a device. `descriptor`: of the file, if it is open."""
-    found = os.stat(path if descriptor is None else descriptor)  # noqa: PTH116 - also of descriptors
+def check_file(path: str | Path) -> None:
+    """Raise OSError for a pipe, a socket or a device."""
+    _refuse_kind(path, Path(path).stat())
+
+
+def _refuse_kind(path: str | Path, found: os.stat_result) -> None:
     if (kind := _KINDS.get(stat.S_IFMT(found.st_mode))) is not None:
         raise OSError(errno.EINVAL, f"{Path(path).name} is {kind}, not a file", str(path))
 
