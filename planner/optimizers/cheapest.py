@@ -2,7 +2,7 @@
 
 `cost` proposes a few trees. One is the greedy tree, which depends on rates alone. Others have fewer leaves, another order of removal, or
 rare tags lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best. Small programs also get
-all trees, or random ones.
+trees with a kind of one stream at the root, and all trees, or random ones.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.planner.optimizers.atoms import Atom
@@ -142,6 +142,8 @@ def proposals(
     wholes = [greedy, below := grafted(greedy), *(lowered(graph, tree) for tree in (greedy, *others))]
     if orders:
         wholes += [*_groupings(greedy, program), *_groupings(below, program)]
+    if len(graph.atoms) <= FEW_ATOMS:
+        wholes += _raisings(greedy)
     for whole in dict.fromkeys(wholes):
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
@@ -211,6 +213,32 @@ def _groupings(tree: TagTree, program: Program) -> Iterator[TagTree]:
     if len(program.states()) > 1:
         matcher = Matcher(program)
         yield grouped(tree, lambda child: matcher.handling(impl_tags(child.atoms()).tags()))
+
+
+def _raisings(tree: TagTree) -> Iterator[TagTree]:
+    """Yield the tree with the tags of one stream and kind at the root, whose host then handles them while leaves handle others."""
+    below = [atom for child in tree.children for atom in child.atoms()]
+    for stream, kind in dict.fromkeys((atom.stream, atom.kind) for atom in below):
+        yield raised(tree, [atom for atom in below if (atom.stream, atom.kind) == (stream, kind)])
+
+
+def raised(tree: TagTree, atoms: Sequence[Atom]) -> TagTree:
+    """Return the tree with some atoms from below its root at the root.
+
+    >>> a, b, c = (Atom("s", "k", i) for i in range(3))
+    >>> found = raised(branch((), [leaf([a]), leaf([b]), leaf([c])]), [b])
+    >>> found.own == (b,), len(found.children)
+    (True, 2)
+    """
+    moved = set(map(id, atoms))
+
+    def visit(node: TagTree, below: list[TagTree | None]) -> TagTree | None:
+        kept = [atom for atom in node.own if id(atom) not in moved]
+        children = [child for child in below if child]
+        return branch(kept, children) if kept or children else None
+
+    rest = fold(tree, visit) or leaf(())
+    return branch([*rest.own, *atoms], rest.children)
 
 
 def _counts(most: int) -> Iterator[int]:
