@@ -118,6 +118,17 @@ def test_keys_that_come_late_are_shared_as_if_they_had_been_known(known):
     assert after <= 1.1 * before
 
 
+def test_several_hosts_save_time_that_can_be_noticed():
+    def chosen(events):
+        keys = [Stream(f"v{i}", TagSet.of(VIEW(i)), {VIEW(i): 1000.0}, events=events) for i in range(2)]
+        return plan(Join(), on(Topology(keys), 2), name="cost", costs=Costs(update=1e-5, columns=None))
+
+    assert len(chosen(events=500)) == 1
+    assert "which saves only" in chosen(events=500).because
+    assert len(chosen(events=50_000)) > 1
+    assert len(chosen(events=math.inf)) > 1
+
+
 def test_leaves_wait_for_late_keys_only_where_they_cost_nothing_before_they_come():
     def leaves(program, costs, barriers=1.0):
         views = Stream("v", TagSet.of(VIEW), {VIEW("early"): 1000.0}, 0.1)
