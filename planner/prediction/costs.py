@@ -186,9 +186,6 @@ Measured: a fixed piece of Python code took 30 us at once, 40 after 0.5 ms, 70 a
 a wait for another process 150 already after 2 ms.
 """
 
-SHARE_OF_FRONTIER = 0.5
-"""The cost, per request, of following several lanes above a worker, as a part of `piece`."""
-
 SWITCH = 0.2
 """The cost of going on with another lane in a compiled `update`, as a part of `merge`.
 
@@ -203,3 +200,6 @@ BEGINNING = 0.02 / INTERPRETED_FIRST
 
 LEAST_REST = 0.1
 """The least part of a run's seconds of updates that counts as folding and not as requests to children."""
+
+CORRECTIONS = 3
+"""How often the costs of events are scaled to a run's seconds of updates, of which merging and reading events are a part that stays as it is."""

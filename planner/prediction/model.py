@@ -26,9 +26,9 @@ from dgs.planner.prediction.costs import (
     COOLING,
     COOLING_ALONE,
     COPIES,
+    CORRECTIONS,
     INTERPRETED_FIRST,
     LEAST_REST,
-    SHARE_OF_FRONTIER,
     SWITCH,
     Costs,
 )
@@ -38,8 +38,8 @@ from dgs.planner.prediction.traffic import (
     Between,
     LaneTraffic,
     Traffic,
-    parted,
     partial_states,
+    pieces,
     traffic,
 )
 from dgs.planner.topology import Topology, kind_rates, of_nodes
@@ -120,12 +120,15 @@ class Predictor:
     def corrected(self, plan: Plan, updates: float, joins: float) -> Costs:
         """Return the costs with which the events of one second take `updates` seconds under a plan, and the user's forks and joins `joins` seconds."""
         home, of = self._deployed(plan, None)
-        model = _Model(plan, of, self._costs, home, self._topology.events)
-        folding, asking, user = map(sum, zip(*map(model.parts, plan.nodes()), strict=True))
-        rest = max(updates - asking, LEAST_REST * updates)
-        return self._costs.scaled(
-            events=rest / folding if folding else 1.0, joins=joins / user if user else 1.0
-        )
+        costs = self._costs
+        for _ in range(CORRECTIONS):
+            model = _Model(plan, of, costs, home, self._topology.events)
+            folding, asking, user = map(sum, zip(*map(model.parts, plan.nodes()), strict=True))
+            rest = max(updates - asking, LEAST_REST * updates)
+            costs = costs.scaled(
+                events=rest / folding if folding else 1.0, joins=joins / user if user else 1.0
+            )
+        return costs
 
     def _deployed(
         self, plan: Plan, home: Mapping[str, int] | None
@@ -208,7 +211,7 @@ class _Model:
                 more[node.id] = 0.0
                 continue
             ours = self.parts(node)[1] + self._frames_between(node) * self._costs.message
-            ours += min(count, _pieces(mine)) * self._costs.piece
+            ours += min(count, pieces(mine)) * self._costs.piece
             more[node.id] = ours * (COLD - 1) * -math.expm1(-hosts[self._home[node.id]] / count / cooling)
         return more
 
@@ -250,7 +253,7 @@ class _Model:
         folding += partial_states(mine) * (AT_ONCE * costs.merge if mine.folds_windows else costs.window)
         turns = 0.0 if is_leaf else sum(lane.stretches for lane in mine.lanes if not lane.synchronises)
         folding = self._compiled(mine, folding, turns)
-        return folding + turns * costs.synchronisation + _pieces(mine) * costs.piece
+        return folding + turns * costs.synchronisation + pieces(mine) * costs.piece
 
     def _compiled(self, mine: Traffic, interpreted: float, turns: float) -> float:
         """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
@@ -268,7 +271,7 @@ class _Model:
             kind = str(lane.kind)
             each = None if lane.synchronises else costs.compiled(kind)
             seconds += lane.rate * ((costs.event(kind) if each is None else each) + costs.read)
-        cuts = _pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
+        cuts = pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         cuts += stretches if is_mixed else 0.0
         seconds += (partial_states(mine) * AT_ONCE + stretches * SWITCH) * costs.merge
         calls = max(mine.rate / BATCH_EVENTS, cuts)
@@ -388,13 +391,3 @@ def _share_of_long(lane: LaneTraffic) -> float:
     """Return the share of a lane's events that are in stretches of more than FEW_EVENTS, if stretches end at random times."""
     few = FEW_EVENTS * lane.stretches / lane.rate if lane.rate else math.inf
     return (1 + few) * math.exp(-few) if few < math.inf else 0.0
-
-
-def _pieces(mine: Traffic) -> float:
-    """Return into how many pieces per second requests that take a worker's state, or a part of it, cut its lanes.
-
-    All parts for one round are made at once. If several lanes above the worker take turns, it also has to follow these.
-    """
-    asked = mine.asked_rounds if mine.accumulates else mine.asked
-    following = SHARE_OF_FRONTIER * asked if mine.above > 1 else 0.0
-    return following + sum(parted(lane.rate, asked) for lane in mine.lanes)

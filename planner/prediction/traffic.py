@@ -30,6 +30,9 @@ from dgs.model.tags import Key
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.planner.topology import KindRates, by_kind
 
+SHARE_OF_FRONTIER = 0.5
+"""The cost, per request, of following several lanes above a worker, as a part of `piece`."""
+
 BATCH_EVENTS = 65_536.0
 """The events of one reading of a source. No stretch is longer."""
 
@@ -254,3 +257,13 @@ def parted(rate: float, by: float) -> float:
     (7.5, 0.0)
     """
     return rate * by / (rate + by) if rate and by else 0.0
+
+
+def pieces(mine: Traffic) -> float:
+    """Return into how many pieces per second requests that take a worker's state, or a part of it, cut its lanes.
+
+    All parts for one round are made at once. If several lanes above the worker take turns, it also has to follow these.
+    """
+    asked = mine.asked_rounds if mine.accumulates else mine.asked
+    following = SHARE_OF_FRONTIER * asked if mine.above > 1 else 0.0
+    return following + sum(parted(lane.rate, asked) for lane in mine.lanes)

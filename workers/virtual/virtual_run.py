@@ -20,8 +20,9 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
-from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
+from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import AT_ONCE
+from dgs.planner.prediction.traffic import SHARE_OF_FRONTIER
 from dgs.planner.topology import by_kind
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
