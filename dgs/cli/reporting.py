@@ -256,7 +256,7 @@ def printable(text: str) -> str:
 
 def stopped_early(error: KeyboardInterrupt) -> SystemExit:
     """Print that a signal came before a verb had begun, and return the exit."""
-    sys.stderr.write("dgs was stopped before it had begun\n")
+    sys.stderr.write(f"dgs was stopped before it had begun; repeat with: {command()}\n")
     return SystemExit(exit_code_of(error))
 
 

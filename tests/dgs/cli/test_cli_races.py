@@ -233,6 +233,8 @@ def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(monkeypatch, 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dgs.cli.app.app", interrupted)
+    monkeypatch.setattr("sys.argv", ["dgs", "resume", "a run"])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert (ended.value.code, capsys.readouterr().err) == (130, "dgs was stopped before it had begun\n")
+    said = "dgs was stopped before it had begun; repeat with: dgs resume 'a run'\n"
+    assert (ended.value.code, capsys.readouterr().err) == (130, said)
