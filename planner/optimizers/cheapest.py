@@ -38,6 +38,7 @@ from dgs.planner.optimizers.tag_tree import (
     TagTree,
     bound_fan_out,
     branch,
+    collapse,
     fold,
     leaf,
     merge_leaves,
@@ -148,6 +149,8 @@ def proposals(
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
             yield bound_fan_out(merge_leaves(tree, count), max_fan_out)
+        if orders and max_leaves > 1 and len(tree.children) > 2:  # noqa: PLR2004 - a fork has two sides
+            yield lopsided(tree)
     for tree in _others(graph, max_leaves=max_leaves, max_fan_out=max_fan_out):
         shaped = bound_fan_out(merge_leaves(one_sided(tree, program), max_leaves), max_fan_out)
         if shaped.children:
@@ -213,6 +216,17 @@ def _groupings(tree: TagTree, program: Program) -> Iterator[TagTree]:
     if len(program.states()) > 1:
         matcher = Matcher(program)
         yield grouped(tree, lambda child: matcher.handling(impl_tags(child.atoms()).tags()))
+
+
+def lopsided(tree: TagTree) -> TagTree:
+    """Return the tree with all below its root in one leaf, but the rarest child: in one process more leaves only cost more.
+
+    >>> a, b, c = (leaf([Atom("s", "k", i, rate=float(i))]) for i in range(3))
+    >>> [child.rate for child in lopsided(branch((), [a, b, c])).children]
+    [3.0, 0.0]
+    """
+    *others, rarest = sorted(tree.children, key=lambda child: -child.rate)
+    return branch(tree.own, [collapse(*others), collapse(rarest)])
 
 
 def _raisings(tree: TagTree) -> Iterator[TagTree]:
