@@ -140,19 +140,24 @@ def values_of(params: list[str] | None) -> dict[str, Any]:
     given = [one.partition("=") for one in params or ()]
     if wrong := next((one for one, equals, _ in given if not equals), None):
         raise UsageError(message=f"-p {wrong}: write -p NAME=VALUE")
+    _check_names("-p", [name for name, _, _ in given])
     return {name: parsed_value(value, f"-p {name}").data for name, _, value in given}
 
 
 def _table_files(tables: list[str] | None) -> list[Table | TableFile]:
     """Return the tables that are named. Raises UsageError for two of one name."""
     from dgs.api.queries.query_tables import TableFile
-    from dgs.errors import UsageError
 
     found: list[Table | TableFile] = [TableFile.parsed(one) for one in tables or ()]
-    names = [one.name for one in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(message=f"--from {twice}: the name is given twice")
+    _check_names("--from", [one.name for one in found])
     return found
+
+
+def _check_names(flag: str, names: list[str]) -> None:
+    from dgs.errors import UsageError
+
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(message=f"{flag} {twice}: the name is given twice")
 
 
 def _converse(text: str | None, flags: QueryFlags, *, is_asked: bool) -> None:
@@ -203,7 +208,7 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
         from dgs.api.queries.script_files import pig_program, put_out
 
         program = pig_program(asked.text, asked.name, asked.params)
-        for line in (*map(str, program.problems), *program.notes):
+        for line in program.notes:
             say(line)
         for line in put_out(program, answers, is_timed=is_timed):
             print(line)

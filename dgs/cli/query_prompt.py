@@ -27,7 +27,7 @@ def converse(lang: str | None, tables: list[Table | TableFile], params: dict[str
     for line in _typed(prompt) if is_person else sys.stdin:
         _show(prompt.fed(line))
         if prompt.is_done:
-            return
+            break
     _show(prompt.ended())
 
 

@@ -21,6 +21,7 @@ from dgs.errors import DgsError
 from dgs.errors.nearest import did_you_mean
 from dgs.query.evaluate import answer, zbag
 from dgs.query.fronts import language_of, needed, read
+from dgs.query.parameters import Parameters
 from dgs.query.relation import Relation, Script, Source, rebuilt
 from dgs.query.types import plain
 
@@ -64,7 +65,7 @@ class Prompt:
         self.lang = language_of(None, lang)
         self.is_done = False
         self._tables = dict(tables or {})
-        self._params = dict(params or {})
+        self._params = Parameters(params or {})
         self._base_dir = base_dir or Path()
         self._rest = ""
         self._files: dict[str, Known] = {}
@@ -87,9 +88,10 @@ class Prompt:
             return [str(error)]
 
     def ended(self) -> list[str]:
-        """Return the lines to show at the end of the input, where an unended statement is a mistake."""
+        """Return the lines to show at the end of the input, where an unended statement and an unread parameter are mistakes."""
         text, self._rest = self._rest, ""
-        return [f"Q101 {NAME}: the input ends within a statement\n    {text.strip()}"] if text.strip() else []
+        unended = f"Q101 {NAME}: the input ends within a statement\n    {text.strip()}"
+        return [unended] * bool(text.strip()) + list(map(str, self._params.unread(text)))
 
     def _command(self, text: str) -> Iterator[str]:
         word, _, rest = text.partition(" ")
@@ -177,7 +179,7 @@ class Prompt:
         from dgs.query.pig.text.pig_reading import read_script
 
         if self._pig is None:
-            self._pig = Translator(self._base_dir, {name: str(one) for name, one in self._params.items()})
+            self._pig = Translator(self._base_dir, self._params.made(str))
         # their mistakes have been shown; from now on these names are unknown
         self._pig.environment.lost.clear()
         script = read_script(self._rest, NAME, is_open=True)

@@ -15,6 +15,7 @@ from dgs.api.queries.query_tables import Table, TableFile
 from dgs.errors import MissingInputError
 from dgs.query.errors import QueryError
 from dgs.query.fronts import needed
+from dgs.query.parameters import Parameters
 
 if TYPE_CHECKING:
     from dgs.query.mrql import Reading
@@ -32,8 +33,10 @@ def pig_program(text: str, name: str | None, params: Mapping[str, Any]) -> PigPr
     needed("lark", "a query in pig")
     from dgs.query.pig import checked, program_of
 
-    name = name or "query.pig"
-    return checked(program_of(text, name=name, params=params), text, name)
+    name, given = name or "query.pig", Parameters(params)
+    program = checked(program_of(text, name=name, params=given), text, name)
+    given.check(program.script, text)
+    return program
 
 
 def loaded_tables(program: PigProgram) -> list[Table]:
