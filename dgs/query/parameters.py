@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs.errors.nearest import did_you_mean
 from dgs.query.errors import QueryError
-from dgs.query.relation import Script
+
+if TYPE_CHECKING:
+    from dgs.query.relation import Script
 
 
 class Parameters(Mapping[str, Any]):
