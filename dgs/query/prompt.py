@@ -12,7 +12,7 @@ True
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,10 @@ class Known:
 
 
 class Prompt:
-    """A growing script. `tables`: the tables of SQL beside the aliases of Pig. `base_dir`: the directory of files."""
+    """A growing script. `tables`: the tables of SQL beside the aliases of Pig. `base_dir`: the directory of files.
+
+    `store`: writes a file of STORE; by default only one that is not there yet.
+    """
 
     def __init__(
         self,
@@ -61,12 +64,14 @@ class Prompt:
         tables: Mapping[str, Known] | None = None,
         params: Mapping[str, Any] | None = None,
         base_dir: Path | None = None,
+        store: Callable[[Path, str], None] | None = None,
     ) -> None:
         self.lang = language_of(None, lang)
         self.is_done = False
         self._tables = dict(tables or {})
         self._params = Parameters(params or {})
         self._base_dir = base_dir or Path()
+        self._store = store
         self._rest = ""
         self._files: dict[str, Known] = {}
         self._pig: Any = None
@@ -195,13 +200,14 @@ class Prompt:
             yield from self._put_out(output)
 
     def _put_out(self, output: PigOutput) -> Iterator[str]:
-        from dgs.query.pig.pig_storage import dumped, stored
+        from dgs.query.pig.pig_storage import dumped, new_file, stored
 
         rows = self._rows(output.relation)
         if output.path is None:
             yield from dumped(output.fields, rows)
         else:
-            yield stored(self._base_dir / output.path, output.fields, rows, output.delimiter)
+            place = self._base_dir / output.path
+            yield stored(place, output.fields, rows, output.delimiter, self._store or new_file)
 
     def _requested(self, request: PigRequest) -> Iterator[str]:
         relation = request.relation
