@@ -1,6 +1,5 @@
 """Calls from Java into Python: another user of this machine, who finds the port, calls nothing."""
 
-import os
 import socket
 import time
 
@@ -8,6 +7,7 @@ import pytest
 
 from dgs.spark_bridge.session import callbacks
 from dgs.spark_bridge.session.callbacks import is_of_this_user, only_from_this_user
+from tests.other_users import as_nobody
 
 clientserver = pytest.importorskip("py4j.clientserver")
 
@@ -55,23 +55,6 @@ def call(port):
     with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
         client.sendall(CALL)
         return client.recv(100)
-
-
-def as_nobody(work):
-    """Do some work in a process of another user; return whether it ended without an error."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can become another user")
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            work()
-            os._exit(0)
-        except BaseException:  # noqa: BLE001 - the child must not go on as this process
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def test_processes_of_this_user_call(batch, port):
