@@ -27,6 +27,7 @@ FLOORS = [
     ("dgs/flow",),
     ("dgs/query", "dgs/pico"),
     ("dgs/job",),
+    ("dgs/named_files.py",),
     ("planner",),
     ("workers/__init__.py",),
     ("workers/observing",),

@@ -25,7 +25,9 @@ from typing import Any
 
 from dgs import codec
 from dgs.errors import CodecError, OutputUnwritableError, UsageError
-from dgs.job import private_files
+from dgs.named_files import check_named, write_named
+
+BY = "--save-state"
 
 PLAIN = (type(None), bool, int, str)
 
@@ -38,7 +40,7 @@ class StateUnwritableError(OutputUnwritableError):
 
 
 def save_state(path: str | os.PathLike[str], state: Any) -> None:
-    """Write a state into a file, in place of its content. Raises StateUnwritableError, CodecError."""
+    """Write a state into a file, also in place of what was saved there. Raises ForeignFileError, StateUnwritableError, CodecError."""
     target = Path(path)
     if target.suffix == ".json":
         for problem in _not_plain(state):
@@ -47,20 +49,19 @@ def save_state(path: str | os.PathLike[str], state: Any) -> None:
     else:
         data = codec.encode(state, keeps_order=True)
     try:
-        private_files.write_whole(target.resolve(), data)  # a link stays one, such as /dev/stdout
-    except OSError as error:
-        raise StateUnwritableError(path=target, problem=error.strerror or str(error)) from None
+        write_named(target, data, BY)  # a link stays one, such as /dev/stdout
+    except OutputUnwritableError as error:
+        raise StateUnwritableError(**error.facts) from None
 
 
 def check_place(path: Path) -> None:
-    """Raise StateUnwritableError before a run if a state certainly cannot be saved at this path."""
+    """Raise StateUnwritableError or ForeignFileError before a run if a state certainly cannot be saved at this path."""
     if path.is_dir():
         raise StateUnwritableError(path=path, problem="it is a directory")
     try:
-        if path.exists():
-            private_files.check_file(path)
-    except OSError as error:
-        raise StateUnwritableError(path=path, problem=error.strerror) from None
+        check_named(path, BY)
+    except OutputUnwritableError as error:
+        raise StateUnwritableError(**error.facts) from None
     if not path.absolute().parent.is_dir():
         raise StateUnwritableError(path=path, problem="its directory does not exist")
     if not os.access(path.absolute().parent, os.W_OK):

@@ -23,10 +23,10 @@ from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import World
 from dgs.check.search.search import Counterexample, examined
 from dgs.errors import CodecError, UsageError
-from dgs.job.private_files import write_named
 from dgs.model.events import Event
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
+from dgs.named_files import write_named
 
 VERSION = 1
 COMMUTING = IndependentEventsCommute.name

@@ -153,7 +153,7 @@ def figures(prepared: Prepared) -> dict[str, Any]:
 
 
 def _save(prepared: Prepared, path: Path) -> None:
-    from dgs.job.private_files import write_named
+    from dgs.named_files import write_named
 
     made = prepared.plan.optimizer
     head = f"{MARK} {prepared.config.name}{f', made by {made}' if made else ''}. Run it with `dgs run --plan FILE`.\n"

@@ -131,7 +131,7 @@ def _why(prediction: Prediction) -> str:
 
 
 def _draw(place: Path, drawing: str) -> None:
-    from dgs.job.private_files import write_named
+    from dgs.named_files import write_named
 
     write_named(place, drawing, "dgs predict --plot", mark=": predicted throughput</text>")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dgs.api.queries.asking import Answers, Asked
     from dgs.api.queries.query_tables import Table, TableFile
 
+BY_EMIT = "dgs query --emit"
 FILES = (".sql", ".pig", ".mrql")
 CLASSES: dict[str, Literal["A", "B", "C"]] = {"A": "A", "B": "B", "C": "C"}
 
@@ -126,6 +127,7 @@ def query(
         return
     for error in asked.script.refused:
         say(f"dgs: a statement is left out: {error}")
+    _check_places(asked, output, as_json=ending.as_json)
     rows = _answers(asked, on, answer, verify=verify)
     _show(asked, rows, output, is_timed=answer != "end", as_json=ending.as_json)
     if verify:
@@ -140,19 +142,24 @@ def values_of(params: list[str] | None) -> dict[str, Any]:
     given = [one.partition("=") for one in params or ()]
     if wrong := next((one for one, equals, _ in given if not equals), None):
         raise UsageError(message=f"-p {wrong}: write -p NAME=VALUE")
+    _check_names("-p", [name for name, _, _ in given])
     return {name: parsed_value(value, f"-p {name}").data for name, _, value in given}
 
 
 def _table_files(tables: list[str] | None) -> list[Table | TableFile]:
     """Return the tables that are named. Raises UsageError for two of one name."""
     from dgs.api.queries.query_tables import TableFile
-    from dgs.errors import UsageError
 
     found: list[Table | TableFile] = [TableFile.parsed(one) for one in tables or ()]
-    names = [one.name for one in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(message=f"--from {twice}: the name is given twice")
+    _check_names("--from", [one.name for one in found])
     return found
+
+
+def _check_names(flag: str, names: list[str]) -> None:
+    from dgs.errors import UsageError
+
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(message=f"{flag} {twice}: the name is given twice")
 
 
 def _converse(text: str | None, flags: QueryFlags, *, is_asked: bool) -> None:
@@ -194,8 +201,25 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
     return on_dgs(asked, when)
 
 
+def _check_places(asked: Asked, output: Path | None, *, as_json: bool) -> None:
+    """Raise, before the answer is worked out, what writing it into its files certainly will."""
+    from dgs.api.queries.query_tables import check_rows_file
+    from dgs.api.queries.script_files import check_stored, pig_program
+
+    if output is not None:
+        for name, _ in asked.outputs:
+            check_rows_file(_place(asked, output, name))
+    elif asked.lang == "pig" and not as_json:
+        check_stored(pig_program(asked.text, asked.name, asked.params))
+
+
+def _place(asked: Asked, output: Path, name: str) -> Path:
+    """Return the file of an output: of several, each has its name before the extension."""
+    return output.with_stem(f"{output.stem}.{name}") if len(asked.outputs) > 1 else output
+
+
 def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool, as_json: bool) -> None:
-    """Print the answers, or write them. Several outputs go to several files, with the output's name before the extension."""
+    """Print the answers, or write them."""
     from dgs.api.queries.query_tables import write_rows
     from dgs.query.types import INT, Schema, plain
 
@@ -203,7 +227,7 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
         from dgs.api.queries.script_files import pig_program, put_out
 
         program = pig_program(asked.text, asked.name, asked.params)
-        for line in (*map(str, program.problems), *program.notes):
+        for line in program.notes:
             say(line)
         for line in put_out(program, answers, is_timed=is_timed):
             print(line)
@@ -214,7 +238,7 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
         schema = Schema(added + relation.schema.fields)
         rows = [tuple(map(plain, row, schema.types)) for row in answers[name]]
         if output is not None:
-            place = output.with_stem(f"{output.stem}.{name}") if has_many else output
+            place = _place(asked, output, name)
             write_rows(place, rows, schema)
             say(f"dgs: {len(rows)} rows are in {place}")
         elif as_json:
@@ -247,12 +271,16 @@ def _compare(asked: Asked, answers: Answers, tolerance: float | None) -> None:
 
 def _emit(asked: Asked, form: Form, output: Path | None) -> None:
     from dgs.api.queries.emitting import emitted
-    from dgs.job.private_files import write_named
+    from dgs.named_files import check_named, write_named
 
-    for name, text in emitted(asked, form.value).items():
-        if output is None:
+    found = emitted(asked, form.value)
+    if output is None:
+        for text in found.values():
             print(text)
-            continue
-        output.mkdir(parents=True, exist_ok=True)
-        write_named(output / name, text, "dgs query --emit")
+        return
+    for name in found:
+        check_named(output / name, BY_EMIT)
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in found.items():
+        write_named(output / name, text, BY_EMIT)
         say(f"dgs: wrote {output / name}")

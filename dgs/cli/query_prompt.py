@@ -20,14 +20,15 @@ def converse(lang: str | None, tables: list[Table | TableFile], params: dict[str
     from dgs.query.fronts import needed
 
     needed("sqlglot", "a query")
+    from dgs.api.queries.script_files import store
     from dgs.query.prompt import Prompt
 
-    prompt = Prompt(lang or "sql", tables=_known(tables), params=params)
+    prompt = Prompt(lang or "sql", tables=_known(tables), params=params, store=store)
     is_person = sys.stdin.isatty()
     for line in _typed(prompt) if is_person else sys.stdin:
         _show(prompt.fed(line))
         if prompt.is_done:
-            return
+            break
     _show(prompt.ended())
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from dgs.errors import InvalidError, OutputUnwritableError
+from dgs.errors import InvalidError
 
 OWNER_ONLY = "077"
 
@@ -35,9 +35,6 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-_LOOKED_AT = 4096
-"""The characters of a file in which our mark is looked for."""
-
 _masks = [int(OWNER_ONLY, 8)]
 
 
@@ -47,14 +44,6 @@ class ForeignDirectoryError(InvalidError):
     code = "DGS340"
     template = "{path} belongs to another user, who could change whatever a run writes there"
     fix = "Name another directory"
-
-
-class ForeignFileError(InvalidError):
-    """The place for a file that a user names has a file that is none of ours."""
-
-    code = "DGS561"
-    template = "{path} is there and was not made by `{by}`"
-    fix = "Name another file, or {way} to write over it"
 
 
 def allow(umask: str) -> None:
@@ -171,22 +160,3 @@ def write_whole(path: Path, data: bytes, *, opener: Callable[[str, int], int] | 
         with suppress(OSError):  # the first error matters more
             draft.unlink(missing_ok=True)
         raise
-
-
-def write_named(path: Path, text: str | bytes, by: str, *, mark: str = "", force: bool | None = None) -> int:
-    """Write a whole file that a user names, or that a link names, with the mode of the process; return its size in bytes.
-
-    A file that is there is written over only if it has our `mark` near its beginning, or with `force`, the flag of some commands. `by`: the
-    command, for errors. Raises ForeignFileError, OutputUnwritableError, the latter also for a pipe, a socket or a device.
-    """
-    data = text.encode() if isinstance(text, str) else text
-    try:
-        if path.exists() and not force:
-            with open(path, encoding="utf-8", errors="replace", opener=opener) as file:
-                if mark not in file.read(_LOOKED_AT):
-                    way = "remove it" if force is None else "give --force"
-                    raise ForeignFileError(path=path, by=by, way=way)
-        write_whole(path.resolve(), data)
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
-    return len(data)

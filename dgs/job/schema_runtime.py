@@ -26,10 +26,14 @@ class RestartsConfig(Section):
 
 
 class MetricsConfig(Section):
-    """The address at which a run serves metrics for Prometheus. `port`: 0 for a free one. `host`: only this machine sees the default."""
+    """The address at which a run serves metrics for Prometheus. `port`: 0 for a free one. `host`: only this machine sees the default.
+
+    `token`: who asks must show it, as `Authorization: Bearer ...`.
+    """
 
     port: Count = Field(ge=0, le=65535)
     host: str = "127.0.0.1"
+    token: str | None = Field(default=None, min_length=8, repr=False)
 
 
 MOST_HOSTS = 1024

@@ -21,7 +21,7 @@ from dgs.errors.shortened import around
 CODES = {
     "Q101": ("the text cannot be read", 3),
     "Q110": ("known, and not supported", 3),
-    "Q120": ("a parameter is missing or does not fit", 3),
+    "Q120": ("a parameter is missing, unknown, or does not fit", 3),
     "Q201": ("an unknown name", 3),
     "Q202": ("an ambiguous name", 3),
     "Q203": ("a position behind the last column", 3),

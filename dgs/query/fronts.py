@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dgs.errors import UsageError
 from dgs.errors.nearest import did_you_mean
 from dgs.query.errors import QueryError
+from dgs.query.parameters import Parameters
 
 if TYPE_CHECKING:
     from dgs.query.relation import Script, Source
@@ -68,7 +69,10 @@ def read(
     name: str | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> Script:
-    """Return the script of a text. Raises QueryError with the place in the text, Q503 if a package is missing."""
+    """Return the script of a text. Raises QueryError with the place in the text, Q503 if a package is missing.
+
+    Values of `params` that the text does not ask for are an error, too, unless they are `Parameters`, which several texts may share.
+    """
     where, packages = FRONTS[language_of(None, lang)]
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UsageError(message=f"the query {text[:60]!r} is not UTF-8 text")
@@ -76,4 +80,8 @@ def read(
         needed(package, f"a query in {lang}")
     module, _, function = where.partition(":")
     front = cast("Callable[..., Script]", getattr(import_module(module), function))
-    return front(text, sources, name=name or f"query.{lang}", params=params or {})
+    given = Parameters.of(params or {})
+    script = front(text, sources, name=name or f"query.{lang}", params=given)
+    if given is not params:
+        given.check(script, text)
+    return script

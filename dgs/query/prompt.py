@@ -12,7 +12,7 @@ True
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from dgs.errors import DgsError
 from dgs.errors.nearest import did_you_mean
 from dgs.query.evaluate import answer, zbag
 from dgs.query.fronts import language_of, needed, read
+from dgs.query.parameters import Parameters
 from dgs.query.relation import Relation, Script, Source, rebuilt
 from dgs.query.types import plain
 
@@ -51,7 +52,10 @@ class Known:
 
 
 class Prompt:
-    """A growing script. `tables`: the tables of SQL beside the aliases of Pig. `base_dir`: the directory of files."""
+    """A growing script. `tables`: the tables of SQL beside the aliases of Pig. `base_dir`: the directory of files.
+
+    `store`: writes a file of STORE; by default only one that is not there yet.
+    """
 
     def __init__(
         self,
@@ -60,12 +64,14 @@ class Prompt:
         tables: Mapping[str, Known] | None = None,
         params: Mapping[str, Any] | None = None,
         base_dir: Path | None = None,
+        store: Callable[[Path, str], None] | None = None,
     ) -> None:
         self.lang = language_of(None, lang)
         self.is_done = False
         self._tables = dict(tables or {})
-        self._params = dict(params or {})
+        self._params = Parameters(params or {})
         self._base_dir = base_dir or Path()
+        self._store = store
         self._rest = ""
         self._files: dict[str, Known] = {}
         self._pig: Any = None
@@ -87,9 +93,10 @@ class Prompt:
             return [str(error)]
 
     def ended(self) -> list[str]:
-        """Return the lines to show at the end of the input, where an unended statement is a mistake."""
+        """Return the lines to show at the end of the input, where an unended statement and an unread parameter are mistakes."""
         text, self._rest = self._rest, ""
-        return [f"Q101 {NAME}: the input ends within a statement\n    {text.strip()}"] if text.strip() else []
+        unended = f"Q101 {NAME}: the input ends within a statement\n    {text.strip()}"
+        return [unended] * bool(text.strip()) + list(map(str, self._params.unread(text)))
 
     def _command(self, text: str) -> Iterator[str]:
         word, _, rest = text.partition(" ")
@@ -177,7 +184,7 @@ class Prompt:
         from dgs.query.pig.text.pig_reading import read_script
 
         if self._pig is None:
-            self._pig = Translator(self._base_dir, {name: str(one) for name, one in self._params.items()})
+            self._pig = Translator(self._base_dir, self._params.made(str))
         # their mistakes have been shown; from now on these names are unknown
         self._pig.environment.lost.clear()
         script = read_script(self._rest, NAME, is_open=True)
@@ -193,13 +200,14 @@ class Prompt:
             yield from self._put_out(output)
 
     def _put_out(self, output: PigOutput) -> Iterator[str]:
-        from dgs.query.pig.pig_storage import dumped, stored
+        from dgs.query.pig.pig_storage import dumped, new_file, stored
 
         rows = self._rows(output.relation)
         if output.path is None:
             yield from dumped(output.fields, rows)
         else:
-            yield stored(self._base_dir / output.path, output.fields, rows, output.delimiter)
+            place = self._base_dir / output.path
+            yield stored(place, output.fields, rows, output.delimiter, self._store or new_file)
 
     def _requested(self, request: PigRequest) -> Iterator[str]:
         relation = request.relation

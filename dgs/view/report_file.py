@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dgs.job.private_files import write_named
+from dgs.named_files import write_named
 from dgs.view.moments import Moment, Seen
 from dgs.view.page import MARK, asset, page
 from dgs.view.pictures.charts import HEIGHT as CHART_HEIGHT

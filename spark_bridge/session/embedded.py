@@ -22,6 +22,7 @@ from dgs.errors.hidden_values import all_hidden, masked
 from dgs.job import private_files
 from dgs.own_folders import OwnFolder
 from dgs.spark_bridge.session import class_archive
+from dgs.spark_bridge.session.callbacks import only_from_this_user
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.spark_bridge.session.reachability import is_on_this_machine
 from dgs.workers.storage.disk import make_directory
@@ -100,6 +101,7 @@ class Embedded:
                 self._sockets.remove()
                 raise
             try:
+                only_from_this_user(self._gateway)
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
                 self.spark: Any = SparkSession(self._context)

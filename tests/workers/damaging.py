@@ -1,6 +1,6 @@
 """A run that was killed half-way is resumed after damage to one of its files.
 
-`python -m tests.workers.damaging --cases 400` flips bits in many cases; `test_damaged_runs.py` does so in a few.
+`python -m tests.workers.damaging --cases 400 --job split` flips bits in many cases of one of `JOBS`; `test_damaged_runs.py` does so in a few of each.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,6 +35,7 @@ from dgs.workers.event_log import LogWriter
 
 PROGRAM = """\
 import os
+import time
 
 import dgs
 
@@ -45,6 +49,7 @@ class Sums(dgs.Program):
         return 0
 
     def update(self, state, event, emit):
+        time.sleep(float(os.environ.get("SECONDS", 0)))
         if event.ts == int(os.environ.get("KILLED_AT", -1)):
             os._exit(9)
         if event.tag.kind == VALUE:
@@ -59,6 +64,13 @@ class Sums(dgs.Program):
 
     def join(self, left, right):
         return left + right
+"""
+GENERATOR = """
+
+def rows(last):
+    for start in range(0, last, 7):
+        times = list(range(start, min(start + 7, last)))
+        yield {"ts": times, "amount": [-1 if ts % 17 == 3 else ts for ts in times]}
 """
 PLAN = """\
 version: 1
@@ -82,6 +94,20 @@ checkpoint: {every: 1ms}
 on_error: skip
 sinks: [{jsonl: {path: out/jsonl}}, {csv: {path: out/csv}}, {parquet: {path: out/parquet}}, {sqlite: {path: out.db}}]
 """
+SPLIT = PLAN.replace("    payload: amount\n", "    payload: amount\n    split: 2\n").replace(
+    "max_leaves: 1", "name: greedy"
+)
+GENERATED = '{generator: {ref: "program.py:rows", args: {last: 120}}}'
+LISTED = "{jsonl: {path: listed.jsonl}}"
+JOBS = {
+    "plain": PLAN,
+    "generator": PLAN.replace(LISTED, GENERATED),
+    "split": SPLIT,
+    "split-generator": SPLIT.replace(LISTED, GENERATED),
+    "socket": PLAN.replace(LISTED, "{socket: {port: PORT, log: socket-log}}"),
+}
+"""The plans of jobs that can be damaged: files and a log; a generator; several workers for split streams; a socket with its log."""
+
 KILL_AT_COMMIT = """\
 import os, sys
 import dgs
@@ -103,10 +129,12 @@ LAST, WINDOW = 120, 10
 INPUTS = ("program.py", "plan.yaml", "barriers.csv", "listed.jsonl")
 
 
-def write_project(folder: Path) -> None:
+def write_project(folder: Path, job: str = "plain") -> None:
     """Write program, plan and data: two streams of values, some negative, and barriers."""
-    (folder / "program.py").write_text(PROGRAM)
-    (folder / "plan.yaml").write_text(PLAN)
+    (folder / "program.py").write_text(PROGRAM + GENERATOR)
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    (folder / "plan.yaml").write_text(JOBS[job].replace("PORT", str(port)))
     (folder / "barriers.csv").write_text("ts\n" + "".join(f"{ts}\n" for ts in range(WINDOW, LAST, WINDOW)))
     rows = [{"ts": ts, "amount": amount_of(ts)} for ts in range(LAST)]
     (folder / "listed.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -175,32 +203,45 @@ def killed_in_an_epoch(folder: Path, at: int, *, goes_on: bool = False) -> None:
 
 def killed_in_a_commit(folder: Path, commits: int) -> None:
     """Run the project until the process is killed after `commits` published commits, when the next one is recorded."""
-    _killed(folder, ["-c", KILL_AT_COMMIT, str(commits)], {})
+    _killed(folder, ["-c", KILL_AT_COMMIT, str(commits)], {"SECONDS": "0.005"})  # time for so many commits
 
 
-def killed_projects(space: Path) -> list[Path]:
+def killed_projects(space: Path, job: str = "plain") -> list[Path]:
     """Return two projects: the run of one was killed within an epoch, that of the other between the record of a commit and the renaming
     of its files."""
     projects = [space / "in-an-epoch", space / "in-a-commit"]
     for project in projects:
         project.mkdir()
-        write_project(project)
+        write_project(project, job)
     killed_in_an_epoch(projects[0], at=71)
     killed_in_a_commit(projects[1], commits=5)
     return projects
 
 
 def _killed(folder: Path, command: list[str], environ: dict[str, str]) -> None:
-    found = subprocess.run(
+    running = subprocess.Popen(
         [sys.executable, *command],
         cwd=folder,
         env=os.environ | environ,
-        check=False,
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
     )
-    if found.returncode != 9:
-        raise RuntimeError(found.stderr)
+    _send(folder, running)
+    _, said = running.communicate()
+    if running.returncode != 9:
+        raise RuntimeError(said)
+
+
+def _send(folder: Path, running: subprocess.Popen[str]) -> None:
+    """Send all rows to the socket of a job, if it has one and they were not sent before, and end its stream."""
+    port = re.search(r"port: (\d+)", (folder / "plan.yaml").read_text())
+    if port is None or (folder / "socket-log").exists():
+        return
+    while running.poll() is None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", int(port[1]))) as client:
+            client.sendall((folder / "listed.jsonl").read_bytes() + b'{"kind": "end"}\n')
+            return
+        time.sleep(0.05)
 
 
 @dataclass(frozen=True)
@@ -304,10 +345,11 @@ def main() -> None:
     arguments.add_argument("--cases", type=int, default=400)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--losses", action="store_true")
+    arguments.add_argument("--job", choices=JOBS, default="plain")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as space:
         told: Counter[str] = Counter()
-        for number, project in enumerate(killed_projects(Path(space))):
+        for number, project in enumerate(killed_projects(Path(space), given.job)):
             random_ones = islice(flips(project, given.seed + number), given.cases // 2)
             for fault in losses(project) if given.losses else random_ones:
                 said = outcome(project, fault)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from dgs.cli.app import app
 from dgs.errors import DgsError
 from tests.workers.damaging import (
+    JOBS,
     Damage,
     expected,
     files_of,
@@ -30,6 +31,28 @@ FLIPS = 12
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory):
     return killed_projects(tmp_path_factory.mktemp("killed"))
+
+
+OTHER_JOBS = sorted(set(JOBS) - {"plain"})
+
+
+@pytest.fixture(scope="module", params=OTHER_JOBS)
+def others(request, tmp_path_factory):
+    return killed_projects(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def test_other_jobs_that_were_killed_have_committed_a_part_and_resume(others):
+    for project in others:
+        found = found_in(project)
+        assert all(0 < len(found[name]) < len(expected()[0]) for name in right() if name != "letters")
+        assert outcome(project, Damage("run/lock", "cut", 0)) == "harmless"
+
+
+def test_a_flipped_bit_in_another_job_is_harmless_or_refused(others):
+    told = {
+        fault: outcome(project, fault) for project in others for fault in islice(flips(project, seed=5), 4)
+    }
+    assert [(fault, said) for fault, said in told.items() if not is_right(said)] == []
 
 
 def is_right(said):

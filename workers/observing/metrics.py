@@ -7,8 +7,9 @@ workers, the series are sums by host.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, get_args
 
 from dgs.errors import MissingPackageError, ResourceError
@@ -57,6 +58,8 @@ def serving(
         taken = "another process listens there"
         problem = taken if error.errno == errno.EADDRINUSE else error.strerror or str(error)
         raise MetricsPortError(host=config.host, port=config.port, problem=problem) from None
+    if config.token is not None:
+        server.set_app(_with_token(server.get_app(), config.token))  # until now there are no figures
     say(f"metrics are at http://{config.host}:{server.server_port}/metrics")
     try:
         yield collector.take
@@ -64,6 +67,21 @@ def serving(
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _with_token(app: Any, token: str) -> Callable[[Mapping[str, Any], Callable[..., Any]], Iterable[bytes]]:
+    """Return a WSGI application that answers as another one, but only requests with a token."""
+    wanted = f"Bearer {token}".encode()
+
+    def asked(environ: Mapping[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        given = str(environ.get("HTTP_AUTHORIZATION", "")).encode("latin-1", "replace")
+        if not compare_digest(given, wanted):
+            start("401 Unauthorized", [("WWW-Authenticate", "Bearer"), ("Content-Length", "0")])
+            return [b""]
+        answer: Iterable[bytes] = app(environ, start)
+        return answer
+
+    return asked
 
 
 class RunCollector:

@@ -21,10 +21,10 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from dgs.errors import MissingInputError, UnknownColumnError, UsageError
-from dgs.job.private_files import write_named
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tags import kind
+from dgs.named_files import check_named, write_named
 from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.readers.choosing import raw_rows
 from dgs.workers.sources.readers.csv import header
@@ -42,6 +42,9 @@ NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 
 BLOCK_ROWS = 65_536
 ROW = kind("row")
+
+BY = "dgs query -o"
+"""The command that writes answers, in errors about their files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +194,18 @@ class Rows(Program):
     kinds = (ROW,)
 
 
-def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:
-    """Write rows into a file. Raises UsageError for an unknown extension, and for lists in CSV; OutputUnwritableError."""
-    from dgs.query.compact.arrow_rows import arrow_schema
-
+def check_rows_file(path: Path) -> None:
+    """Raise UsageError for an unknown extension, ForeignFileError or OutputUnwritableError if `write_rows` certainly will."""
     if path.suffix not in (".jsonl", ".csv", ".parquet"):
         raise UsageError(message=f"-o {path}: a file ends with .jsonl, .csv or .parquet")
+    check_named(path, BY)
+
+
+def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:
+    """Write rows into a file. Raises UsageError for lists in CSV, and what `check_rows_file` raises."""
+    from dgs.query.compact.arrow_rows import arrow_schema
+
+    check_rows_file(path)
     lists = [name for name, of in schema.fields if of.of is not None or of.kind == "record"]
     if lists and path.suffix == ".csv":
         raise UsageError(
@@ -211,4 +220,4 @@ def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> N
         arrow_csv.write_csv(table, file)
     else:
         file.write("".join(json.dumps(one, default=str) + "\n" for one in records).encode())
-    write_named(path, file.getvalue(), "dgs query -o")
+    write_named(path, file.getvalue(), BY)

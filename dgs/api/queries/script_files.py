@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from dgs.api.queries.query_tables import Table, TableFile
 from dgs.errors import MissingInputError
+from dgs.named_files import check_named, write_named
 from dgs.query.errors import QueryError
 from dgs.query.fronts import needed
+from dgs.query.parameters import Parameters
 
 if TYPE_CHECKING:
     from dgs.query.mrql import Reading
@@ -32,8 +34,10 @@ def pig_program(text: str, name: str | None, params: Mapping[str, Any]) -> PigPr
     needed("lark", "a query in pig")
     from dgs.query.pig import checked, program_of
 
-    name = name or "query.pig"
-    return checked(program_of(text, name=name, params=params), text, name)
+    name, given = name or "query.pig", Parameters(params)
+    program = checked(program_of(text, name=name, params=given), text, name)
+    given.check(program.script, text)
+    return program
 
 
 def loaded_tables(program: PigProgram) -> list[Table]:
@@ -47,12 +51,22 @@ def loaded_tables(program: PigProgram) -> list[Table]:
     return tables
 
 
+BY = "STORE"
+
+
+def check_stored(program: PigProgram) -> None:
+    """Raise ForeignFileError or OutputUnwritableError if a file that a script stores certainly cannot be written."""
+    for output in program.outputs:
+        if output.path is not None:
+            check_named(Path(output.path), BY)
+
+
 def put_out(
     program: PigProgram, answers: Mapping[str, list[tuple[Any, ...]]], *, is_timed: bool
 ) -> Iterator[str]:
     """Write stored answers, and yield the lines to show: dumped rows, and what was written. `is_timed`: a row begins with a time.
 
-    Raises OutputUnwritableError.
+    Raises ForeignFileError, OutputUnwritableError.
     """
     from dgs.query.pig.pig_storage import dumped, stored
     from dgs.query.pig.pig_types import LONG, PigField
@@ -63,7 +77,12 @@ def put_out(
         if output.path is None:
             yield from dumped(fields, rows)
         else:
-            yield stored(Path(output.path), fields, rows, output.delimiter)
+            yield stored(Path(output.path), fields, rows, output.delimiter, store)
+
+
+def store(path: Path, text: str) -> None:
+    """Write a file of STORE. Raises ForeignFileError, OutputUnwritableError."""
+    write_named(path, text, BY)
 
 
 def named_tables(text: str, name: str | None, given: Sequence[str]) -> list[Table]:

@@ -12,6 +12,7 @@ from dgs.query.mrql.mrql_blocks import Block, NeedsRows
 from dgs.query.mrql.mrql_parser import QueryText, parse_statement, statements_of
 from dgs.query.mrql.mrql_readers import Readers
 from dgs.query.mrql.mrql_terms import Fields, Names, One, Routine, Rows, Term, UserAggregation, Value, leaves
+from dgs.query.parameters import Parameters
 from dgs.query.relation import Key, Map, Order, Relation, Script, Source
 from dgs.query.scalar import column, literal
 
@@ -43,9 +44,9 @@ class _Script(Readers):
 
     def __init__(self, text: QueryText, given: Mapping[str, Source], params: Mapping[str, Any]) -> None:
         super().__init__(text, given)
-        values: dict[str, Term] = {name: Value(literal(value)) for name, value in params.items()}
-        self.names = Names(
-            values | {name: Rows(one, self.whole_row(one.columns)) for name, one in given.items()}
+        values = Names(Parameters.of(params).made(lambda value: Value(literal(value))))
+        self.names = values.with_(
+            {name: Rows(one, self.whole_row(one.columns)) for name, one in given.items()}
         )
         self.outputs: dict[str, Relation] = {}
         self.refused: list[QueryError] = []

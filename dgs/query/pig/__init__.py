@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.query.errors import QueryError, Span
+from dgs.query.parameters import Parameters
 from dgs.query.pig.pig_state import PigOutput, PigProgram
 from dgs.query.pig.pig_translation import Translator
 from dgs.query.pig.text.pig_reading import read_script
@@ -31,8 +32,7 @@ def program_of(
     base_dir: Path | None = None,
 ) -> PigProgram:
     """Return the program of a script, with its mistakes in `problems`. `sources`: None for the files that it loads, in `base_dir`."""
-    given = {key: str(value) for key, value in (params or {}).items()}
-    translator = Translator(base_dir or Path(), given, sources)
+    translator = Translator(base_dir or Path(), Parameters.of(params or {}).made(str), sources)
     return translator.read(read_script(text, name))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 from dgs.query.errors import QueryError
 from dgs.query.pig.pig_loading import Load
@@ -49,8 +51,8 @@ class PigProgram:
 
     @property
     def script(self) -> Script:
-        """The outputs as a script of the algebra."""
-        return Script(tuple((one.name, one.relation) for one in self.outputs))
+        """The outputs as a script of the algebra, with the mistakes."""
+        return Script(tuple((one.name, one.relation) for one in self.outputs), tuple(self.problems))
 
 
 class LostError(Exception):
@@ -75,8 +77,9 @@ class PigState:
         sources: Mapping[str, Source] | None = None,
     ) -> None:
         self.base_dir, self.sources = base_dir, sources
-        self.given = dict(parameters or {})
-        self.parameters = dict(self.given)
+        self.given = parameters or {}
+        self.declared: dict[str, str] = {}
+        self.parameters: Mapping[str, str] = ChainMap(self.declared, cast("Any", self.given))
         self.program = PigProgram()
         self.environment = Environment()
         self.functions: dict[str, Callable[[Sequence[Value]], Value]] = {}

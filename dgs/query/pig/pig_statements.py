@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from os.path import normpath
 
 from dgs.query.pig.pig_foreach import accumulate, constant, foreach, whole_number
 from dgs.query.pig.pig_joins import cogrouped, crossed, has_times, joined, same_windows, windowed
@@ -87,6 +88,9 @@ def _store(state: PigState, statement: pig.Store) -> None:
     path = with_values(statement.path, state.parameters, statement.at, state.source)
     delimiter = storage_of(statement, state.scope()).delimiter
     made = state.output(statement.source, relation)
+    stored = (normpath(one.path) for one in state.program.outputs if one.path is not None)
+    if state.reads_files and normpath(path) in stored:
+        raise state.scope().error("Q202", f"{path!r} is stored twice", "Name another file.", statement.at)
     state.program.outputs.append(replace(made, path=path, delimiter=delimiter))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,24 @@ def dumped(fields: Sequence[PigField], rows: Iterable[Sequence[Any]]) -> Iterato
     return (_tuple_text(row[: len(fields)], fields) for row in rows)
 
 
-def stored(path: Path, fields: Sequence[PigField], rows: Sequence[Sequence[Any]], delimiter: str) -> str:
-    """Write rows into a file as STORE does; return a message. Raises OutputUnwritableError."""
+def new_file(path: Path, text: str) -> None:
+    """Write a file that is not there yet. Raises OSError."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+
+
+def stored(
+    path: Path,
+    fields: Sequence[PigField],
+    rows: Sequence[Sequence[Any]],
+    delimiter: str,
+    store: Callable[[Path, str], None] = new_file,
+) -> str:
+    """Write rows into a file as STORE does, by `store`; return a message. Raises OutputUnwritableError."""
     lines = (line_of(row[: len(fields)], fields, delimiter) + "\n" for row in rows)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise OutputUnwritableError(path=path, problem="it is a pipe, a socket or a device, not a file")
-        path.write_text("".join(lines), encoding="utf-8")
+        store(path, "".join(lines))
     except (OSError, ValueError) as error:  # a NUL in the name is no error of the system
         problem = getattr(error, "strerror", None) or str(error)
         raise OutputUnwritableError(path=path, problem=problem) from None

@@ -121,7 +121,7 @@ class Translator(PigState):
 
     def _default(self, statement: pig.Default) -> None:
         if statement.is_fixed or statement.name not in self.given:
-            self.parameters[statement.name] = statement.value
+            self.declared[statement.name] = statement.value
 
     def _setting(self, statement: pig.Setting) -> None:
         self.program.notes.append(f"SET {statement.name} has no meaning here, and is left out")

@@ -276,7 +276,7 @@ def bounds(tree: exp.Expr, catalog: Catalog) -> tuple[int | None, int]:
 def _number(tree: exp.Expr, name: str, catalog: Catalog) -> int:
     value = tree.this if isinstance(tree, exp.Literal) and not tree.is_string else None
     if isinstance(tree, (exp.Placeholder, exp.Parameter)):
-        value = str(catalog.params.get(tree.name))
+        value = str(catalog.parameter(tree))
     if value is None or not str(value).isdigit():
         raise catalog.text.error("Q110", tree, f"not supported: a {name} that is no whole number")
     return int(value)

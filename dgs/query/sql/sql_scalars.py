@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from sqlglot import exp
 
-from dgs.errors.nearest import did_you_mean
 from dgs.query.functions import FUNCTIONS, arguments_of, name_of
 from dgs.query.scalar import Scalar, call, column, connected, literal
 from dgs.query.sql.sql_dialect import no_function
 from dgs.query.sql.sql_syntax import SqlText
+from dgs.query.sql.sql_tables import parameter
 from dgs.query.sql.sql_times import of_time
 
 __all__ = ["AGGREGATE_NAMES", "Lowering", "column", "is_aggregate"]
@@ -283,20 +283,7 @@ class Lowering:
         return self._text.error("Q205", tree, *no_function(written), name=written)
 
     def _parameter(self, tree: exp.Expr) -> Scalar:
-        name = tree.name
-        if name in ("", "?"):
-            raise self._text.error(
-                "Q120", tree, "a parameter without a name", "Write `$name`, and give it a value."
-            )
-        if name not in self._params:
-            hint = did_you_mean(name, self._params)
-            raise self._text.error(
-                "Q120",
-                tree,
-                f"no value for the parameter {name!r}{hint}",
-                f"Give one: `params: {{{name}: ...}}`, or `-p {name}=...`.",
-            )
-        value = self._params[name]
+        value = parameter(tree, self._text, self._params)
         if isinstance(value, (list, tuple)):
             return exp.Array(expressions=[literal(one) for one in value])
         return literal(value)

@@ -35,6 +35,10 @@ class Catalog:
         """Return the catalog with one more named query, which hides a table of that name."""
         return replace(self, named={**self.named, name.lower(): relation})
 
+    def parameter(self, tree: exp.Expr) -> Any:
+        """Return the value of a parameter. Raises QueryError Q120."""
+        return parameter(tree, self.text, self.params)
+
     def relation(self, table: exp.Table) -> Relation:
         """Return the relation of a table. Raises QueryError Q201 with the nearest name, Q110 for table functions."""
         if not isinstance(table.this, exp.Identifier):
@@ -58,6 +62,17 @@ class Catalog:
             remedy = "Name its file with `--from NAME=PATH`, or add a stream of that id to `streams:`."
             raise self.text.error("Q201", table, f"no table {name!r}{hint}", remedy, name=name)
         return replace(found, span=self.text.span(table))
+
+
+def parameter(tree: exp.Expr, text: SqlText, params: Mapping[str, Any]) -> Any:
+    """Return the value of a parameter. Raises QueryError Q120."""
+    name = tree.name
+    if name in ("", "?"):
+        raise text.error("Q120", tree, "a parameter without a name", "Write `$name`, and give it a value.")
+    if name not in params:
+        problem = f"no value for the parameter {name!r}{did_you_mean(name, params)}"
+        raise text.error("Q120", tree, problem, f"Give one: `params: {{{name}: ...}}`, or `-p {name}=...`.")
+    return params[name]
 
 
 class QueryMaker(Protocol):

@@ -180,6 +180,21 @@ def test_parameters_are_bound(flights, edit, answered):
 
 
 WRONG = [
+    (
+        "file: by.sql",
+        "text: select count(*) n from flights where carrier = $of\n    params: {of: UA, off: AA}",
+        "plan.yaml:6:27: the query reads no parameter 'off'; did you mean 'of'? Correct the name",
+    ),
+    (
+        "    split: 2",
+        "    columns: {carrier: str, delay: int, dely: int}",
+        "plan.yaml:9:47: stream 'flights': there is no column 'dely' in flights.csv; did you mean 'delay'?",
+    ),
+    (
+        "    split: 2",
+        "    payload: [carrier, delay]\n    columns: {carrier: str, delay: int, ts: int}",
+        "there is no column 'ts' in `payload:`",
+    ),
     ("file: by.sql", "file: bi.sql", "cannot read"),
     ("file: by.sql", "text: select 1\n    file: by.sql", "give the query as `text:`, or the `file:`"),
     ("id: flights", "id: flight", "Q201]: by.sql:2:6: no table 'flights'; did you mean 'flight'?"),

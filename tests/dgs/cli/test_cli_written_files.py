@@ -16,10 +16,9 @@ COMMANDS = {
     "rows.csv": "query 'select 1 as a' -o",
     "rows.jsonl": "query 'select 1 as a' -o",
     "rows.parquet": "query 'select 1 as a' -o",
+    "stored": "query --lang pig \"a = LOAD 'left.csv' AS (l: chararray); STORE a INTO 'stored';\"",
+    "answer.sql": "query 'select 1 as a' --emit duckdb -o .",
 }
-WITHOUT_MARK = [name for name in COMMANDS if name.startswith(("rows", "state"))]
-"""Answers of queries and states look like any other table and value, so they replace the file that is named."""
-
 BROKEN = """\
 import dgs
 
@@ -43,6 +42,16 @@ class Broken(dgs.Program):
 """
 
 
+def line_of(name):
+    """Return the command that writes a file of this name."""
+    return COMMANDS[name] if name in ("stored", "answer.sql") else f"{COMMANDS[name]} {name}"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture
 def here(project, dgs, monkeypatch):
     monkeypatch.chdir(project)
@@ -53,7 +62,7 @@ def here(project, dgs, monkeypatch):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_pipe_socket_or_device_is_refused_and_our_own_file_is_replaced(here, dgs, name):
-    line = f"{COMMANDS[name]} {name}"
+    line = line_of(name)
     os.mkfifo(here / name)
     assert "is a pipe, not a file" in dgs(line).err
     (here / name).unlink()
@@ -72,10 +81,55 @@ def test_pipe_socket_or_device_is_refused_and_our_own_file_is_replaced(here, dgs
     assert (here / name).stat().st_size
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_MARK)))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_file_of_others_is_kept(here, dgs, name):
     (here / name).write_text("my notes\n")
-    done = dgs(f"{COMMANDS[name]} {name}")
+    done = dgs(line_of(name))
     assert done.code == 3
-    assert f"{name} is there and was not made by `dgs" in done.err
+    assert f"{name} is there and was not made by `" in done.err
+    assert "Name another file, or " in done.err
     assert (here / name).read_text() == "my notes\n"
+
+
+LATE = ["state.json", "rows.csv", "rows.parquet", "stored"]
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_file_that_was_changed_since_is_kept(here, dgs, name):
+    assert dgs(line_of(name)).code == 0
+    with (here / name).open("ab") as file:
+        file.write(b"and mine")
+    before, runs = (here / name).read_bytes(), len(list(here.rglob("run.json")))
+    done = dgs(line_of(name))
+    assert (done.code, "or has changed since" in done.err) == (3, True)
+    assert (here / name).read_bytes() == before
+    assert len(list(here.rglob("run.json"))) == runs  # it is told before the work
+
+
+def test_the_input_of_a_query_is_kept(here, dgs):
+    before = (here / "left.csv").read_text()
+    assert dgs("query 'select * from t' --from t=left.csv -o left.csv").code == 3
+    script = "a = LOAD 'left.csv' AS (l: chararray); b = LIMIT a 1; STORE b INTO './left.csv';"
+    assert dgs(f'query --lang pig "{script}"').code == 3
+    assert (here / "left.csv").read_text() == before
+
+
+def test_no_file_is_written_if_one_of_several_is_kept(here, dgs):
+    (here / "two.pig").write_text(
+        "a = LOAD 'left.csv' AS (l: chararray); b = LIMIT a 1; STORE a INTO 'a'; STORE b INTO 'b';"
+    )
+    (here / "b").write_text("mine")
+    (here / "rows.b.csv").write_text("mine")
+    (here / "b.sql").write_text("mine")
+    for more in ("", " -o rows.csv", " --emit duckdb -o ."):
+        assert dgs(f"query two.pig{more}").code == 3
+    assert not any((here / name).exists() for name in ("a", "rows.a.csv", "a.sql"))
+
+
+def test_two_stores_into_one_file_are_refused(here, dgs):
+    (here / "two.pig").write_text(
+        "a = LOAD 'left.csv' AS (l: chararray); b = LIMIT a 1; STORE a INTO 'a'; STORE b INTO './a';"
+    )
+    done = dgs("query two.pig")
+    assert (done.code, "'./a' is stored twice" in done.err) == (3, True)
+    assert not (here / "a").exists()

@@ -54,9 +54,3 @@ def test_only_private_files_are_for_their_owner_alone(tmp_path):
         os.umask(before)
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("private", "public")]
     assert modes == [0o600, 0o644]
-
-
-def test_link_that_a_user_names_stays_a_link(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    private_files.write_named(tmp_path / "link", "new", "dgs")
-    assert ((tmp_path / "file").read_text(), (tmp_path / "link").is_symlink()) == ("new", True)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from contextlib import closing
 from dataclasses import replace
@@ -100,6 +101,26 @@ def test_names_from_users_stay_labels():
         text = scraped(said)
     assert text.count("dgs_stream_holds_back_seconds{") == 2
     assert "\n# <script>" not in text
+
+
+@pytest.mark.parametrize("given", [None, "Bearer wrong", "sesame-open", "Bearer sesame-open-", "Bearer \xe9"])
+def test_metrics_with_a_token_are_only_for_those_who_show_it(given):
+    said = []
+    with serving(
+        MetricsConfig(port=0, token="sesame-open"), "run-1", clock=lambda: NOW, say=said.append
+    ) as take:
+        take(FULL)
+        url = re.search(r"http://\S+", said[-1])[0]
+        for path in (url, url.removesuffix("metrics"), f"{url}?name[]=dgs_events_total"):
+            with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+                urllib.request.urlopen(
+                    urllib.request.Request(path, headers={"Authorization": given} if given else {})
+                )
+            assert refused.value.read() == b""
+        right = urllib.request.Request(url, headers={"Authorization": "Bearer sesame-open"})
+        with closing(urllib.request.urlopen(right)) as answer:
+            assert "dgs_events_total{" in answer.read().decode()
+    assert "sesame" not in "".join(said) + repr(MetricsConfig(port=0, token="sesame-open"))
 
 
 def test_metrics_stay_on_this_machine_unless_a_host_is_given():
