@@ -65,21 +65,22 @@ def is_of_this_user(socket: sockets.socket, user: int | None = None) -> bool:
     with suppress(OSError):  # it has gone
         ends = _written(*socket.getpeername()[:2]), _written(*socket.getsockname()[:2])
         for _ in range(TRIES):
-            if owners := _owners(*ends):
+            if owners := {int(row[USER]) for row in _rows(*ends) if row[STATE] == OPEN}:
                 return owners == {os.geteuid() if user is None else user}
             time.sleep(PAUSE)
+        return not _rows(*reversed(ends))  # a table that lacks our own end, too, tells nothing
     return False
 
 
-def _owners(near: str, far: str) -> set[int]:
-    """Return the users of the open connections between two ends."""
-    return {
-        int(row[USER])
+def _rows(near: str, far: str) -> list[list[str]]:
+    """Return the rows of the connections between two ends."""
+    return [
+        row
         for table in TABLES
         if table.exists()
         for row in map(str.split, table.read_text().splitlines()[1:])
-        if row[STATE] == OPEN and row[LOCAL].endswith(near) and row[REMOTE].endswith(far)
-    }
+        if row[LOCAL].endswith(near) and row[REMOTE].endswith(far)
+    ]
 
 
 def _written(address: str, port: int) -> str:

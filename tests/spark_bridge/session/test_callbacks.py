@@ -85,7 +85,10 @@ def test_a_connection_whose_other_end_has_gone_is_refused():
             assert not is_of_this_user(accepted)
 
 
-def test_without_a_table_of_connections_all_are_accepted(monkeypatch, tmp_path):
+@pytest.mark.parametrize("table", [None, "", "  sl  local_address\n"], ids=["none", "empty", "without rows"])
+def test_without_a_table_of_connections_all_are_accepted(monkeypatch, tmp_path, table):
+    if table is not None:
+        (tmp_path / "tcp").write_text(table)
     monkeypatch.setattr(callbacks, "TABLES", (tmp_path / "tcp",))
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
