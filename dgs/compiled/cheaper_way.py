@@ -35,6 +35,8 @@ LARGE_FIRST, LARGE_HOLDS_FOR = 2, 32
 """The same for large releases, the first of which loads the loop."""
 CLEARLY = 1.1
 """Large releases are interpreted if machine code takes at least so many times as long."""
+PIECE, BY_FAR = 8192, 2.0
+"""Machine code is first tried on pieces of so many events of a large release. It is not used for the rest if it takes at least so many times as long."""
 
 
 @dataclass(slots=True)
@@ -57,7 +59,12 @@ class CheaperWay:
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
         self._large = _Size()
+        self._pieces = 0
         self._sizes = [_Size() for _ in range(MOST_EVENTS.bit_length() + 1)]
+
+    def piece_of(self, count: int) -> int | None:
+        """Return the size of a piece of a release of `count` events on which machine code is to be tried first, None for all of it."""
+        return PIECE if count > 2 * PIECE and not self._large.uses and self._pieces < LARGE_FIRST else None
 
     def choice(self, count: int) -> bool | None:
         """Return whether a release of `count` events is folded by machine code. None: the release is to be measured, see `folded`."""
@@ -94,7 +101,11 @@ class CheaperWay:
             large.interpreted, large.uses = [each], max(0, large.uses - 1)
             return found
         large.compiled.append(each)
+        is_tried = self._pieces < LARGE_FIRST and count <= PIECE
+        self._pieces += is_tried
         if len(large.compiled) >= LARGE_FIRST:
-            is_dearer = min(large.compiled) > CLEARLY * min(large.interpreted, default=math.inf)
+            least = min(large.interpreted, default=math.inf)
+            is_dearer = min(large.compiled) > (BY_FAR if is_tried else CLEARLY) * least
             self._large = _Size(interpreted=large.interpreted, uses=LARGE_HOLDS_FOR if is_dearer else 0)
+            self._pieces = 0 if is_dearer else self._pieces
         return found

@@ -21,7 +21,7 @@ OVERRATED = 1.2
 LEAST_GAIN_ALONE = 1.6
 """The same in one process, where only less merging can bring a gain, which typical costs overrate for slow updates."""
 
-LEAST_SAVED = 0.02
+LEAST_SAVED = 0.01
 """The least seconds that several hosts save in the whole run: less is lost while their first messages are on the way."""
 
 LATE = 0.5

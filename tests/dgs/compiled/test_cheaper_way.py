@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from dgs.compiled import cheaper_way
 from dgs.compiled.cheaper_way import (
     COMPILED_FIRST,
     HOLDS_FOR,
@@ -11,6 +12,7 @@ from dgs.compiled.cheaper_way import (
     LARGE_FIRST,
     LARGE_HOLDS_FOR,
     MOST_EVENTS,
+    PIECE,
     CheaperWay,
 )
 from dgs.compiled.compiled_update import CompiledUpdate
@@ -68,19 +70,43 @@ def test_sizes_are_chosen_for_apart_and_large_releases_are_compiled():
 
 def folded_large(work, ways, releases):
     for _ in range(releases):
-        ways.folded(MOST_EVENTS + 1, work.fold)
+        ways.folded(PIECE + 1, work.fold)
 
 
 def test_large_releases_are_interpreted_if_that_was_cheaper_before_the_loop_was_there():
     work = Work(2, 1)
     ways = CheaperWay(clock=lambda: work.now)
-    ways.folded(MOST_EVENTS + 1, lambda _: work.fold(is_compiled=False))  # the loop is not ready
+    ways.folded(PIECE + 1, lambda _: work.fold(is_compiled=False))  # the loop is not ready
     work.done = []
     folded_large(work, ways, LARGE_FIRST + LARGE_HOLDS_FOR)
     assert work.done == [True] * LARGE_FIRST + [False] * LARGE_HOLDS_FOR
     work.compiled, work.done = 0.5, []
     folded_large(work, ways, 50)
     assert set(work.done) == {True}
+
+
+@pytest.mark.parametrize(
+    ("compiled", "more"), [(3, [False] * 3), (1.5, [True] * LARGE_FIRST + [False]), (1, [True] * 3)]
+)
+def test_machine_code_is_tried_on_pieces_of_large_releases(compiled, more):
+    large, work = 100_000, Work(PIECE * compiled, PIECE)
+    ways = CheaperWay(clock=lambda: work.now)
+    ways.folded(PIECE, lambda _: work.fold(is_compiled=False))  # the loop is not ready
+    while (size := ways.piece_of(large)) is not None:
+        ways.folded(size, work.fold)
+    assert work.done == [False] + [True] * LARGE_FIRST
+    work.done, work.compiled, work.interpreted = [], large * compiled, large
+    for _ in range(3):
+        assert ways.piece_of(large) is None
+        ways.folded(large, work.fold)
+    assert work.done == more
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_outputs_are_those_of_update_where_machine_code_is_tried_on_pieces(seed, monkeypatch):
+    monkeypatch.setattr(cheaper_way, "MOST_EVENTS", 1)
+    monkeypatch.setattr(cheaper_way, "PIECE", 4)
+    test_outputs_are_those_of_update_under_any_choice(seed)
 
 
 @pytest.mark.parametrize("seed", range(4))

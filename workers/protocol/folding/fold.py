@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 
 Folded = TypeVar("Folded")
 
+MOST_TRIES = 3
+"""The most pieces of a release on which machine code is tried: pieces of uneven lanes may be too small to tell."""
+
 
 class Folder:
     """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order.
@@ -117,12 +120,18 @@ class Folder:
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs.
 
-        Until a loop is compiled, events are folded in pieces, so that the loop can fold the rest of a large release.
+        Until a loop is compiled, events are folded in pieces, so that the loop can fold the rest of a large release. Then it is tried on pieces.
         """
         outputs: list[OutputBatch] = []
         rest: Release | None = release
+        tries = MOST_TRIES
         while rest is not None:
             self._compile_in_time()
+            if tries and (size := self._tried_on(rest)) is not None:
+                tries -= 1
+                piece, rest = rest.cut(max(1, size // len(rest.lanes)))
+                state = self._fold_piece(state, piece, outputs)
+                continue
             worth = self._bounds.worth_compiling
             if self._to_compile is None and (not self._may_wait or len(rest) * len(rest.lanes) <= worth):
                 return self._fold_piece(state, rest, outputs), outputs
@@ -136,6 +145,12 @@ class Folder:
             state = self._fold_piece(state, piece, outputs)
             self._waits = self._may_wait and self._loop.events - before == len(piece)
         return state, outputs
+
+    def _tried_on(self, release: Release) -> int | None:
+        """Return the size of the piece on which machine code is tried before the rest of a release; None if it is used, or not used, as it is."""
+        if self._compiled is None or self._cheaper is None or not release.lanes:
+            return None
+        return self._cheaper.piece_of(len(release))
 
     def _fold_piece(self, state: State, release: Release, outputs: list[OutputBatch]) -> State:
         """Return the state after events that are folded at once; add their outputs."""
