@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 Streams = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each `from_stream`, (ts, value), in order of ts."""
 
-BY = "to_jsonl"
-"""What writes the files of sinks, in errors about them."""
-
 
 @checks_calls
 class Pipeline:
@@ -114,14 +111,11 @@ class Pipeline:
     ) -> Any:
         """Run the pipeline, and write its values to its sinks; return the `dgs.Run`, whose outputs are all values.
 
-        `options`: those of `dgs.run`. Raises any DgsError; ForeignFileError before the run if a sink's file is there and none of its own.
+        `options`: those of `dgs.run`. Raises any DgsError.
         """
         import dgs
-        from dgs.named_files import check_named
 
         flow = self.flow()
-        for path in filter(None, flow.outlets):
-            check_named(_file(path), BY)
         run = dgs.run(flow, streams=self._inputs(streams), runtime=runtime, **options)
         paths = flow.outlets
         for number, path in enumerate(paths):
@@ -205,13 +199,7 @@ def _rows(source: Source) -> Iterator[Any]:
         yield from csv.DictReader(file) if source.form == "csv" else (line.rstrip("\n") for line in file)
 
 
-def _file(folder: str) -> Path:
-    return Path(folder) / "outputs.jsonl"
-
-
 def _write(folder: str, values: Iterable[Any]) -> None:
-    from dgs.named_files import write_named
-
     Path(folder).mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n" for value in values]
-    write_named(_file(folder), "".join(lines), BY)
+    (Path(folder) / "outputs.jsonl").write_text("".join(lines), encoding="utf-8")

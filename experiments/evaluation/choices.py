@@ -158,7 +158,10 @@ def choices(trials: Trials) -> Finding:
         rows,
         notes=list(_notes(rows)),
         lines=[
-            Line(place, [(i, row["slower"]) for i, row in enumerate(rows) if row["place"] == place])
+            Line(
+                place,
+                [(i, row["slower"]) for i, row in enumerate(rows) if row["place"] == place and row["slower"]],
+            )
             for place in trials.places
         ],
         axes={"x": "job", "y": "throughput of the fastest plan / of the default plan"},
@@ -185,17 +188,22 @@ def _row(
         "place": place,
         "workers": len(default),
         "eps": found[DEFAULT],
-        "gain": found[DEFAULT] / found[ONE],
+        "gain": _ratio(found[DEFAULT], found[ONE]),
         "predicted_gain": guessed[DEFAULT] / guessed[ONE],
         "fastest": fastest,
-        "slower": found[fastest] / found[DEFAULT],
-        "of_loop": found[LOOP] / found[DEFAULT] if LOOP in found else None,
+        "slower": _ratio(found[fastest], found[DEFAULT]),
+        "of_loop": _ratio(found[LOOP], found[DEFAULT]) if LOOP in found else None,
         "plans": {name: found.get(name) for name in plans},
         "because": default.because,
         "load": os.getloadavg()[0],
         "is_measured": True,
         "problem": problem,
     }
+
+
+def _ratio(one: float, other: float) -> float | None:
+    """Return the ratio of two throughputs, None if one of them is 0: all runs had a problem."""
+    return one / other if one and other else None
 
 
 def _measured(
@@ -280,8 +288,13 @@ def plans_at(
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        if row["problem"]:
+            yield f"{row['job']}, {row['place']}: {row['problem']}"
     for place in dict.fromkeys(row["place"] for row in rows):
-        some = [row for row in rows if row["place"] == place]
+        some = [row for row in rows if row["place"] == place and row["slower"]]
+        if not some:
+            continue
         worst = max(some, key=lambda row: row["slower"])
         near = sum(row["slower"] <= 1.1 for row in some)  # noqa: PLR2004 - a tenth is within the noise
         yield (

@@ -12,7 +12,7 @@ from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Stream, Topology
 
-LEAST_GAIN = 1.2
+LEAST_GAIN = 1.1
 """The least gain over one worker for which several are chosen, since predictions are not exact."""
 
 OVERRATED = 1.2

@@ -7,7 +7,6 @@ import pytest
 
 import dgs
 from dgs.flow import FlowError
-from dgs.named_files import ForeignFileError
 from dgs.pico import (
     first,
     from_csv,
@@ -54,17 +53,6 @@ def test_word_count_runs_on_each_structure(path, tmp_path, how):
     assert written(tmp_path / "out") == run.outputs
     if how["structure"] == "list":
         assert run.outputs == pipeline.denote()
-
-
-def test_a_file_of_others_in_the_folder_of_a_sink_is_kept(path, tmp_path):
-    folder = tmp_path / "out"
-    pipeline = new(from_lines(path, structure="bag")) | word_count | new(to_jsonl(str(folder)))
-    for _ in range(2):  # the second run writes over its own file
-        pipeline.run()
-    (folder / "outputs.jsonl").write_text("of a user")
-    with pytest.raises(ForeignFileError, match="was not made by `to_jsonl`"):
-        pipeline.run()
-    assert (folder / "outputs.jsonl").read_text() == "of a user"
 
 
 @pytest.mark.slow

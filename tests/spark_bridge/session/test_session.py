@@ -224,7 +224,9 @@ def test_setting_that_spark_refuses_at_its_start_is_reported_before_java_ends(mo
             raise OfJavaError
 
     process = SimpleNamespace(stdin=None, wait=lambda _: None)
-    gateway = SimpleNamespace(shutdown=lambda: stopped.append(True), proc=process)
+    gateway = SimpleNamespace(
+        shutdown=lambda: stopped.append(True), proc=process, _create_callback_server=None
+    )
     monkeypatch.setattr("pyspark.java_gateway.launch_gateway", lambda *_: gateway)
     monkeypatch.setattr("pyspark.SparkContext", FailingContext)
     with pytest.raises(SparkUnavailableError, match="nowhere does not exist"):

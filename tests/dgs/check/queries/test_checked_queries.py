@@ -112,16 +112,17 @@ def test_columns_of_truth_values_and_times_are_guessed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "params"),
     [
-        ("q.mrql", 'select (k, avg(r.x)) from r in stream(csv, "t.csv") group by k: r.k;'),
-        ("q.pig", PIG),
+        ("q.mrql", 'select (k, avg(r.x)) from r in stream(csv, "t.csv") group by k: r.k;', {}),
+        ("q.pig", PIG, {"in": "t.csv"}),
     ],
+    ids=["mrql", "pig"],
 )
-def test_scripts_are_checked_with_the_columns_of_their_files(tmp_path, monkeypatch, name, text):
+def test_scripts_are_checked_with_the_columns_of_their_files(tmp_path, monkeypatch, name, text, params):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("k,x\na,1.5\n")
     (tmp_path / name).write_text(text)
-    program, options, _ = from_query(name, Options(max_examples=1), {"in": "t.csv"})
+    program, options, _ = from_query(name, Options(max_examples=1), params)
     assert program.accumulates == ("t",)
     assert {"k", "x"} <= options.strategies["t"][0].keys()
