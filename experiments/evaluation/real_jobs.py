@@ -24,6 +24,8 @@ from experiments.apache_logs.log_lines import lines
 from experiments.bench.applications import application
 from experiments.evaluation.real_programs import CLOSE, ITEM, READ, WRITE, Counts, Latest, Range, Running
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
+from experiments.outlier_detection.program import OutlierDetection
+from experiments.smart_home.program import LoadPrediction
 
 EXPERIMENTS = Path(__file__).resolve().parents[1]
 DATA = EXPERIMENTS.parents[1] / "shared" / "data"
@@ -122,7 +124,7 @@ def _quakes(least: float) -> Job:
 
 def _meters(every: int) -> Job:
     here = EXPERIMENTS / "smart_home"
-    read, program = load_callable("plugs.py:meters", here), load_callable("program.py:LoadPrediction", here)
+    read = load_callable("plugs.py:meters", here)
     found = {house: next(read(house=house)) for house in range(5)}
     everything = np.concatenate([part["ts"] for part in found.values()])
     streams = {"slices": marks("slices", 0, dgs.Tag("slice"), everything, every=every)}
@@ -130,7 +132,7 @@ def _meters(every: int) -> Job:
         name, payload = f"house-{house}", {key: part[key] for key in ("household", "plug", "load")}
         tags = [dgs.Tag("load", house)]
         streams[name] = [dgs.EventBatch.of(name, rank=house + 1, tags=tags, ts=part["ts"], payload=payload)]
-    return program(every=every), streams
+    return LoadPrediction(every=every), streams
 
 
 def _flights() -> Job:
@@ -207,10 +209,7 @@ def _ticks() -> Job:
 
 def _outliers() -> Job:
     here = EXPERIMENTS / "outlier_detection"
-    read, program = (
-        load_callable("connections.py:connections", here),
-        load_callable("program.py:OutlierDetection", here),
-    )
+    read = load_callable("connections.py:connections", here)
     ends = np.arange(1000, CONNECTIONS + 1, 1000) * 1000
     streams = {"queries": batches("queries", 0, dgs.Tag("query"), ends, ends)}
     for number in range(CONNECTION_STREAMS):
@@ -224,7 +223,7 @@ def _outliers() -> Job:
                 )
             )
         streams[name] = parts
-    return program(), streams
+    return OutlierDetection(), streams
 
 
 def _scalar(made: Callable[[], Job]) -> Callable[[], Job]:
