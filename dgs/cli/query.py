@@ -16,6 +16,7 @@ from dgs.cli.reporting import Ending, print_table, say, verb
 if TYPE_CHECKING:
     from dgs.api.queries.asking import Answers, Asked
     from dgs.api.queries.query_tables import Table, TableFile
+    from dgs.query.pig import PigProgram
 
 BY_EMIT = "dgs query --emit"
 FILES = (".sql", ".pig", ".mrql")
@@ -127,9 +128,12 @@ def query(
         return
     for error in asked.script.refused:
         say(f"dgs: a statement is left out: {error}")
-    _check_places(asked, output, as_json=ending.as_json)
+    stores = _storing(asked, output, as_json=ending.as_json)
     rows = _answers(asked, on, answer, verify=verify)
-    _show(asked, rows, output, is_timed=answer != "end", as_json=ending.as_json)
+    if stores is not None:
+        _put_out(stores, rows, is_timed=answer != "end")
+    else:
+        _show(asked, rows, output, is_timed=answer != "end", as_json=ending.as_json)
     if verify:
         _compare(asked, rows, tolerance)
 
@@ -201,8 +205,11 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
     return on_dgs(asked, when)
 
 
-def _check_places(asked: Asked, output: Path | None, *, as_json: bool) -> None:
-    """Raise, before the answer is worked out, what writing it into its files certainly will."""
+def _storing(asked: Asked, output: Path | None, *, as_json: bool) -> PigProgram | None:
+    """Return the program of a script that says itself where its answers go, None if they go to `output` or are printed.
+
+    Raises, before the answers are worked out, what writing them into their files certainly will.
+    """
     from dgs.api.queries.query_tables import check_rows_file
     from dgs.api.queries.script_files import check_stored, pig_program
 
@@ -210,7 +217,20 @@ def _check_places(asked: Asked, output: Path | None, *, as_json: bool) -> None:
         for name, _ in asked.outputs:
             check_rows_file(_place(asked, output, name))
     elif asked.lang == "pig" and not as_json:
-        check_stored(pig_program(asked.text, asked.name, asked.params))
+        program = pig_program(asked.text, asked.name, asked.params)
+        check_stored(program)
+        return program
+    return None
+
+
+def _put_out(program: PigProgram, answers: Answers, *, is_timed: bool) -> None:
+    """Store and print the answers as the script says."""
+    from dgs.api.queries.script_files import put_out
+
+    for note in program.notes:
+        say(note)
+    for line in put_out(program, answers, is_timed=is_timed):
+        print(line)
 
 
 def _place(asked: Asked, output: Path, name: str) -> Path:
@@ -223,15 +243,6 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, is_timed: bool
     from dgs.api.queries.query_tables import write_rows
     from dgs.query.types import INT, Schema, plain
 
-    if asked.lang == "pig" and output is None and not as_json:
-        from dgs.api.queries.script_files import pig_program, put_out
-
-        program = pig_program(asked.text, asked.name, asked.params)
-        for line in program.notes:
-            say(line)
-        for line in put_out(program, answers, is_timed=is_timed):
-            print(line)
-        return
     added = (("at", INT),) if is_timed else ()
     has_many = len(asked.outputs) > 1
     for name, relation in asked.outputs:

@@ -1,7 +1,7 @@
 """The optimizers `cost` and `exhaustive`: they propose tag trees, and the plan with the fastest prediction is chosen.
 
 `cost` proposes a few trees. One is the greedy tree, which depends on rates alone. Others have fewer leaves, another order of removal, or
-rare tags lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best. Small programs also get
+rare tags lowered into leaves where they separate nothing, or nearly all tags in one leaf. A single worker is also a proposal, and often the best. Small programs also get
 trees with a kind of one stream at the root, and all trees, or random ones.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence

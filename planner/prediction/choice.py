@@ -22,7 +22,7 @@ LEAST_GAIN_ALONE = 1.6
 """The same in one process, where only less merging can bring a gain, which typical costs overrate for slow updates."""
 
 LEAST_SAVED = 0.01
-"""The least seconds that several hosts save in the whole run: less is lost while their first messages are on the way."""
+"""The least seconds that several hosts have to save in the whole run: about so many pass until their first messages have arrived."""
 
 LATE = 0.5
 """The share of events with keys that no sample has, when most keys come late."""

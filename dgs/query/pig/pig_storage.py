@@ -69,7 +69,7 @@ def stored(
     fields: Sequence[PigField],
     rows: Sequence[Sequence[Any]],
     delimiter: str,
-    store: Callable[[Path, str], None] = new_file,
+    store: Callable[[Path, str], None],
 ) -> str:
     """Write rows into a file as STORE does, by `store`; return a message. Raises OutputUnwritableError."""
     lines = (line_of(row[: len(fields)], fields, delimiter) + "\n" for row in rows)

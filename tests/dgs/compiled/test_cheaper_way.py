@@ -102,7 +102,7 @@ def test_machine_code_is_tried_on_pieces_of_large_releases(compiled, more):
     assert work.done == more
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(16))
 def test_outputs_are_those_of_update_where_machine_code_is_tried_on_pieces(seed, monkeypatch):
     monkeypatch.setattr(cheaper_way, "MOST_EVENTS", 1)
     monkeypatch.setattr(cheaper_way, "PIECE", 4)
