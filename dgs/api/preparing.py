@@ -189,6 +189,7 @@ class Launch:
             collect=options.collect or options.verify,
             until=prepared.until,
             rates={stream.id: stream.rates for stream in prepared.topology.streams},
+            events=prepared.topology.events,
             checkpoint=config.checkpoint,
             checkpoint_dir=self.checkpoint_dir,
             keeps_logs=options.verify or (config.checkpoint is not None and config.checkpoint.keep_logs),

@@ -106,7 +106,7 @@ def _compiled(
     # programs with `update_batch` leave short stretches to `update`
     state_type = replace(own_type, update_batch=None, update_windows=None)
     bounds = replace(BOUNDS, few_events=0)
-    folder = Folder(program, state_type, node.id, bounds, compiled=ToCompile(state_type.update, True, 0))
+    folder = Folder(program, state_type, node.id, bounds, compiled=ToCompile(state_type.update, True))
     releases = [Release((lane,) * len(some), some, ordered) for lane, some in own.items()]
     pairs = [(lane, batch) for lane, some in own.items() for batch in some]
     releases.append(Release(tuple(lane for lane, _ in pairs), [batch for _, batch in pairs], ordered))

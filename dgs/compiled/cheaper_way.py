@@ -104,7 +104,8 @@ class CheaperWay:
         is_tried = self._pieces < LARGE_FIRST and count <= PIECE
         self._pieces += is_tried
         if len(large.compiled) >= LARGE_FIRST:
-            least = min(large.interpreted, default=math.inf)
+            small = (each for size in self._sizes for each in size.interpreted)
+            least = min(large.interpreted or small, default=math.inf)
             is_dearer = min(large.compiled) > (BY_FAR if is_tried else CLEARLY) * least
             self._large = _Size(interpreted=large.interpreted, uses=LARGE_HOLDS_FOR if is_dearer else 0)
             self._pieces = 0 if is_dearer else self._pieces

@@ -7,7 +7,6 @@ Run as a program, this module compiles the loop in a file, at a low priority:
 
 from __future__ import annotations
 
-import atexit
 import os
 import subprocess
 import sys
@@ -28,7 +27,10 @@ _running: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
-    """Return a loop as machine code if a process has compiled it; else start one, and return None. Raises Refused if compiling failed."""
+    """Return a loop as machine code if a process has compiled it; else start one, and return None. Raises Refused if compiling failed.
+
+    If the run ends first, the process still ends its work, so that a later run finds the loop.
+    """
     path = loop_files.written(loop)
     if loop_files.is_ready(path):
         _running.pop(path, None)
@@ -51,7 +53,7 @@ def _started(path: Path) -> subprocess.Popen[bytes]:
         raise Refused("there is no Python that could compile it beside the run")
     try:
         # with -P, a random.py of the user's is not imported
-        process = subprocess.Popen(  # noqa: S603 - our own module
+        return subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", __name__, str(path)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(_places())},
             stdin=subprocess.DEVNULL,
@@ -60,8 +62,6 @@ def _started(path: Path) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise Refused(f"the process that compiles it does not start: {error}") from error
-    atexit.register(process.terminate)
-    return process
 
 
 def _places() -> list[str]:

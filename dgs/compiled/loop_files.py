@@ -1,6 +1,6 @@
 """Files of compiled loops: their texts for LLVM, and their machine code beside them.
 
-`MadeLoops` makes the loops of a worker, and counts them. Each file is written by rename. Its name is a digest of the text, of how it is
+`MadeLoops` makes the loops of a worker, and counts them. Each file is written by rename. Its name is a digest of the loop, of how it is
 compiled, and of the processor, so no file is ever out of date. If files cannot be written, this process uses a folder of its own.
 """
 
@@ -10,10 +10,10 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
-from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ TEXT, CODE = ".ll", ".o"
 """The endings of texts for LLVM, and of machine code, which follows its digest."""
 PREFIX = "dgs-compiled-"
 """The beginning of the names of folders of one process."""
+AGAIN = 0.005
+"""The seconds after which it is looked again whether a loop is compiled. Each stretch of events asks for its loop."""
 DIGEST = 16
 """The bytes of a digest of machine code."""
 
@@ -55,7 +57,14 @@ def machine_code(loop: LoopText) -> CalledLoop:
 
 def written(loop: LoopText) -> Path:
     """Return the file of the text of a loop; write it if it does not exist. Raises Refused if the text cannot be translated."""
-    return _file(folder(), *_named(loop.text, loop.arguments, scalars_of(loop.state)))
+    scalars = scalars_of(loop.state)
+    name = _name(loop.text, loop.arguments, scalars)
+
+    def text() -> bytes:
+        # the function has the name of its file, since all functions of a process share one namespace
+        return llvm_text(loop.text, loop.arguments, scalars).replace(ENTRY, f"@{name}(").encode()
+
+    return _file(folder(), name, text)
 
 
 def is_ready(path: Path) -> bool:
@@ -113,23 +122,30 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 @cache
-def _named(text: str, arguments: tuple[str, ...], scalars: tuple[str, ...]) -> tuple[str, str]:
-    """Return the name of a loop's file, and its content.
-
-    The function in it has the same name, since all functions of a process share one namespace.
-    """
-    found = llvm_text(text, arguments, scalars)
-    name = f"dgs_compiled_{hashlib.blake2b((_conditions() + found).encode(), digest_size=12).hexdigest()}"
-    return name, found.replace(ENTRY, f"@{name}(")
+def _name(text: str, arguments: tuple[str, ...], scalars: tuple[str, ...]) -> str:
+    """Return the name of a loop's file: a digest of what it is made of. Its text for LLVM takes longer to make, and only once."""
+    made_of = repr((_conditions(), text, arguments, scalars))
+    return f"dgs_compiled_{hashlib.blake2b(made_of.encode(), digest_size=12).hexdigest()}"
 
 
 @cache
 def _conditions() -> str:
-    """Return everything else that the machine code depends on."""
+    """Return everything else that texts for LLVM and machine code depend on: the modules that make them, and the processor."""
     from dgs.compiled.machine import processor
 
-    source = files(__package__).joinpath("machine.py").read_text(encoding="utf-8")  # perhaps in an archive
-    return "\n".join([source, metadata.version("llvmlite"), processor()])
+    here = files(__package__)  # perhaps in an archive
+    sources = [here / "machine.py", *(one for one in (here / "llvm").iterdir() if one.name.endswith(".py"))]
+    texts = (one.read_text(encoding="utf-8") for one in sorted(sources, key=lambda one: one.name))
+    return "\n".join([*texts, processor()])
+
+
+def get_ready() -> None:
+    """Import what loads machine code, and prepare it, which takes some milliseconds."""
+    from dgs.compiled.machine import engine
+
+    _conditions()
+    with suppress(Refused):  # the first loop will say it
+        engine()
 
 
 @cache
@@ -138,14 +154,14 @@ def _own_folder() -> OwnFolder:
     return OwnFolder(PREFIX)
 
 
-def _file(where: Path, name: str, text: str) -> Path:
+def _file(where: Path, name: str, text: Callable[[], bytes]) -> Path:
     why: OSError | str = "no folder lets it"
     for is_own in (False, True):
         place = _own_folder().path if is_own else where
         path = (place / name).with_suffix(TEXT)
         try:
             if not path.exists():
-                _put(path, text.encode())
+                _put(path, text())
         except OSError as error:
             why = error
             continue
@@ -166,17 +182,19 @@ class MadeLoops:
 
     def __init__(self, translate: Callable[[LoopText], Loop | None]) -> None:
         self._translate = translate
-        self._awaited: set[Path] = set()
+        self._awaited: dict[str, float] = {}  # texts of loops, with the time when to look for them again
         self.compiled = self.cached = 0
         self.seconds = 0.0
 
     def __call__(self, text: LoopText) -> Loop | None:
         """Return a loop as machine code, None if it is not ready yet. Raises Refused."""
+        if time.monotonic() < self._awaited.get(text.text, 0.0):
+            return None
         path = written(text)
-        was_there = is_ready(path) and path not in self._awaited
+        was_there = is_ready(path) and text.text not in self._awaited
         loop = self._translate(text)
         if loop is None:
-            self._awaited.add(path)
+            self._awaited[text.text] = time.monotonic() + AGAIN
         elif was_there:
             self.cached += 1
         else:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import llvmlite
 from llvmlite import binding as llvm
 
 from dgs.compiled.lowering.value_types import Refused
@@ -22,8 +23,8 @@ NO_GATHER = ",+prefer-no-gather"
 
 @cache
 def processor() -> str:
-    """Return the name of the processor and its features: machine code is valid only if both are the same."""
-    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
+    """Return the version of LLVM, and the name of the processor and its features: machine code is valid only if all are the same."""
+    return f"{llvmlite.__version__} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
 
 
 def _features() -> str:
@@ -66,7 +67,8 @@ def compiled(text: str) -> bytes:
 
 
 @cache
-def _engine() -> Any:
+def engine() -> Any:
+    """Return what makes machine code callable. Raises Refused if the system does not allow generated code to run."""
     try:
         llvm.check_jit_execution()
     except OSError as error:
@@ -83,9 +85,9 @@ def function(code: bytes, name: str) -> Callable[[Any], None]:
 
     Raises Refused if the system does not allow generated code to run.
     """
-    engine = _engine()
+    made = engine()
     held = llvm.ObjectFileRef.from_data(code)
-    engine.add_object_file(held)
+    made.add_object_file(held)
     _OBJECTS.append(held)
-    engine.finalize_object()
-    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address(name))
+    made.finalize_object()
+    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(made.get_function_address(name))

@@ -81,7 +81,7 @@ def folding(
     """Return a fold of all events of an application."""
     program = app.program if has_batches else without_batches(app.program)
     of = program.states()[0]
-    compiled = ToCompile(of.update, is_required=True, least=0) if is_compiled else None
+    compiled = ToCompile(of.update, is_required=True) if is_compiled else None
     folder, events = Folder(program, of, "w0", compiled=compiled), release(app)
     return lambda: folder.fold(program.init(), events)
 

@@ -170,8 +170,17 @@ def _is_cost(value: object) -> bool:
 TYPICAL = Costs()
 """The costs that are used without measurements."""
 
-INTERPRETED_FIRST = 100_000.0
-"""The events that a worker interprets before its `update` is compiled (`Bounds.worth_compiling`)."""
+INTERPRETED_FIRST = 8192.0
+"""The events that a worker interprets before it may use machine code (`workers/protocol/folding`)."""
+
+LOADING, IMPORTING = 0.02, 0.3
+"""The seconds of interpreting that are worth loading machine code: in a host, which has imported the compiler before, and in one process.
+
+Importing takes up to 0.1 s only. But with less than it is worth, a faster machine, whose events are worth less, would be predicted to be slower.
+"""
+
+FIRST_EVENTS = 100_000.0
+"""The first events of a run, which cost a new process more."""
 
 TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""
@@ -195,8 +204,8 @@ Measured on two to eight lanes that alternate at random: 14 to 18 ns for each ch
 COPIES = 2.0
 """How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""
 
-BEGINNING = 0.02 / INTERPRETED_FIRST
-"""The seconds that each of the first events of a run (INTERPRETED_FIRST) costs a new process more, for first calls and for new memory."""
+BEGINNING = 0.02 / FIRST_EVENTS
+"""The seconds that each of the first events of a run (FIRST_EVENTS) costs a new process more, for first calls and for new memory."""
 
 LEAST_REST = 0.1
 """The least part of a run's seconds of updates that counts as folding and not as requests to children."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between
@@ -27,8 +28,11 @@ from dgs.planner.prediction.costs import (
     COOLING_ALONE,
     COPIES,
     CORRECTIONS,
+    FIRST_EVENTS,
+    IMPORTING,
     INTERPRETED_FIRST,
     LEAST_REST,
+    LOADING,
     SWITCH,
     Costs,
 )
@@ -36,16 +40,12 @@ from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import (
     BATCH_EVENTS,
     Between,
-    LaneTraffic,
     Traffic,
     partial_states,
     pieces,
     traffic,
 )
 from dgs.planner.topology import Topology, kind_rates, of_nodes
-
-FEW_EVENTS = 32.0
-"""Shorter stretches are folded with `update` even if there is an `update_batch` (`workers/protocol/folding`)."""
 
 SHORT_LOOP = 64.0
 """Shorter stretches of lanes that depend on each other are merged event by event, if there is no `update_batch`."""
@@ -103,14 +103,15 @@ class Predictor:
     ) -> None:
         """`are_new`: the hosts are new processes, which takes a while; by default several are."""
         self._program, self._topology, self._costs = program, topology, costs
-        self._beginning = BEGINNING if (topology.hosts > 1 if are_new is None else are_new) else 0.0
+        are_hosts = topology.hosts > 1 if are_new is None else are_new
+        self._run = _Run(topology.events, *((BEGINNING, LOADING) if are_hosts else (0.0, IMPORTING)))
         self._between = Between(program)
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
         """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
         home, of = self._deployed(plan, home)
-        model = _Model(plan, of, self._costs, home, self._topology.events)
-        return model.prediction(self._topology.cpus, self._beginning)
+        model = _Model(plan, of, self._costs, home, self._run)
+        return model.prediction(self._topology.cpus)
 
     def latency(self, plan: Plan, home: Mapping[str, int] | None = None) -> Latency:
         """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
@@ -122,7 +123,7 @@ class Predictor:
         home, of = self._deployed(plan, None)
         costs = self._costs
         for _ in range(CORRECTIONS):
-            model = _Model(plan, of, costs, home, self._topology.events)
+            model = _Model(plan, of, costs, home, self._run)
             folding, asking, user = map(sum, zip(*map(model.parts, plan.nodes()), strict=True))
             rest = max(updates - asking, LEAST_REST * updates)
             costs = costs.scaled(
@@ -139,27 +140,34 @@ class Predictor:
         return home, traffic(plan, self._program, rates, self._between)
 
 
+class _Run(NamedTuple):
+    """A run of so many events. `beginning`: the seconds that each of its first events costs a host more; `loading`: those of loading machine code."""
+
+    events: float
+    beginning: float
+    loading: float
+
+
 class _Model:
-    """The model of one plan. `own`: each worker's seconds of work for the events of one second. `events`: of all of its run."""
+    """The model of one plan. `own`: each worker's seconds of work for the events of one second."""
 
     def __init__(
-        self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int], events: float
+        self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int], run: _Run
     ) -> None:
-        self._plan, self._traffic, self._costs, self._home = plan, of, costs, home
+        self._plan, self._traffic, self._costs, self._home, self._run = plan, of, costs, home, run
         rate = sum(one.rate for one in of.values())
-        self._seconds = events / rate if rate else math.inf  # the events of the whole run, at these rates
+        self._seconds = run.events / rate if rate else math.inf  # the events of the whole run, at these rates
         self._own = {node.id: self._work(node) for node in plan.nodes()}
         cold = self._cold()
         self._own = {worker: work + cold[worker] for worker, work in self._own.items()}
 
-    def prediction(self, cores: int, beginning: float) -> Prediction:
-        """Return the prediction. `beginning`: the seconds that a host takes more for each of its first events since it is a new process."""
+    def prediction(self, cores: int) -> Prediction:
         rate = sum(one.rate for one in self._traffic.values())
         taken = dict.fromkeys(self._home.values(), 0.0)
         for worker, one in self._traffic.items():
             taken[self._home[worker]] += one.rate
-        first = INTERPRETED_FIRST / self._seconds if self._seconds else 0.0
-        hosts = {host: beginning * min(mine, first) for host, mine in taken.items()}
+        first = FIRST_EVENTS / self._seconds if self._seconds else 0.0
+        hosts = {host: self._run.beginning * min(mine, first) for host, mine in taken.items()}
         begun = max(hosts.values())
         for worker, work in self._own.items():
             hosts[self._home[worker]] += work
@@ -238,7 +246,7 @@ class _Model:
         for lane in mine.lanes:
             scalar = costs.event(str(lane.kind))
             column = costs.column(str(lane.kind))
-            long = 0.0 if column is None else _share_of_long(lane)
+            long = 0.0 if column is None else lane.share_of_long
             each = scalar if column is None else scalar + long * (min(scalar, column) - scalar)
             cuts = (
                 min(lane.stretches, mine.asked_rounds) if mine.accumulates and mine.asked else lane.stretches
@@ -256,7 +264,7 @@ class _Model:
         return folding + turns * costs.synchronisation + pieces(mine) * costs.piece
 
     def _compiled(self, mine: Traffic, interpreted: float, turns: float) -> float:
-        """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper.
+        """Return the seconds of folding where `update` is compiled after the first events, if that is cheaper and loading it pays.
 
         One call, or one per turn (`turns`), folds all lanes between two requests that take the state, or two of its own synchronisations.
         Events that synchronise are interpreted. If other kinds are interpreted, too, each stretch has a call of its own, and a release
@@ -279,15 +287,14 @@ class _Model:
         each_once = sum(lane.rate * costs.event(str(lane.kind)) for lane in mine.lanes)
         translated = min(calls * costs.compiled_state, each_once)
         seconds += calls * (costs.stretch + costs.call + costs.compiled_call) + translated
-        first = self._interpreted(mine)
-        return first * interpreted + (1 - first) * min(interpreted, seconds)
-
-    def _interpreted(self, mine: Traffic) -> float:
-        """Return the share of a worker's events that come before its `update` is compiled."""
-        if not mine.rate or all(self._costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
-            return 1.0
-        most = INTERPRETED_FIRST + (BATCH_EVENTS if mine.accumulates and mine.asked else 0.0)
-        return min(1.0, most / (mine.rate * self._seconds))
+        if not mine.rate or all(costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
+            return interpreted
+        if interpreted * self._seconds <= self._run.loading:
+            return interpreted
+        first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds))
+        return first * interpreted + (1 - first) * min(
+            interpreted, seconds + self._run.loading / self._seconds
+        )
 
     def _sending(self) -> dict[int, float]:
         """Return each host's seconds of reading streams, of dividing them among workers, and of sending or taking events that another host reads."""
@@ -385,9 +392,3 @@ class _Model:
             return "its workers wait for each other"
         rate = sum(one.rate for one in self._traffic.values())
         return f"{worst.id} joins its {len(worst.children)} children for {asks / rate:.2g} of the events"
-
-
-def _share_of_long(lane: LaneTraffic) -> float:
-    """Return the share of a lane's events that are in stretches of more than FEW_EVENTS, if stretches end at random times."""
-    few = FEW_EVENTS * lane.stretches / lane.rate if lane.rate else math.inf
-    return (1 + few) * math.exp(-few) if few < math.inf else 0.0

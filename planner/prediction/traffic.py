@@ -20,6 +20,7 @@ Here a lane is the part of one kind of one stream that one worker owns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -32,6 +33,9 @@ from dgs.planner.topology import KindRates, by_kind
 
 SHARE_OF_FRONTIER = 0.5
 """The cost, per request, of following several lanes above a worker, as a part of `piece`."""
+
+FEW_EVENTS = 32.0
+"""Shorter stretches are folded with `update` even if there is an `update_batch` (`workers/protocol/folding`)."""
 
 BATCH_EVENTS = 65_536.0
 """The events of one reading of a source. No stretch is longer."""
@@ -50,6 +54,12 @@ class LaneTraffic:
     stretches: float
     synchronises: bool
     accumulates: bool = False
+
+    @property
+    def share_of_long(self) -> float:
+        """The share of the events that are in stretches of more than FEW_EVENTS, if stretches end at random times."""
+        few = FEW_EVENTS * self.stretches / self.rate if self.rate else math.inf
+        return (1 + few) * math.exp(-few) if few < math.inf else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -18,7 +19,6 @@ from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State
 from dgs.planner.plan import PlanNode
-from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.joined_windows import NOTHING
 from dgs.workers.protocol.folding.to_compile import ToCompile
@@ -71,7 +71,7 @@ def folder_of(job: Job, node: PlanNode) -> Folder:
     """Return what folds the events of a worker, compiled as in every runtime."""
     state_type = next(one for one in job.program.states() if one.name == node.state_type)
     mode = job.runtime.compile
-    compiled = ToCompile(state_type.update, mode == "require", BOUNDS.worth_compiling)
+    compiled = ToCompile(state_type.update, mode == "require", clock=time.monotonic)
     return Folder(job.program, state_type, node.id, compiled=None if mode == "off" else compiled)
 
 

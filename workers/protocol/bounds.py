@@ -44,8 +44,7 @@ class Bounds:
     where there is an `update_batch`, a call of which costs more; `events_at_once` are turned into Python objects at a time, so that
     their columns stay in the cache; where one event in `dense` emits, outputs are counted after every event; stretches of fewer than
     `short_stretch` events on average cost more than merging, or of fewer than `short_loop` if `update` is called for each event in either
-    way; up to `singly` events for which `update_batch` has failed are folded with `update`; after `worth_compiling` interpreted events
-    `update` is compiled beside the run (`compile: auto`).
+    way; up to `singly` events for which `update_batch` has failed are folded with `update`.
 
     Lanes: up to `most_single_tags` listed tags of a kind with a predicate rule get a lane each, more share one; up to `few_lanes`, a
     pass over a batch for each is cheaper than sorting it; with more than `most_remembered` tags, those whose lane is known are forgotten.
@@ -66,7 +65,6 @@ class Bounds:
     short_stretch: int = 16
     short_loop: int = 64
     singly: int = 32
-    worth_compiling: int = 100_000
     most_single_tags: int = 64
     few_lanes: int = 8
     most_remembered: int = 2**20

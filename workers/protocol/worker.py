@@ -7,6 +7,7 @@ itself. Leaves and workers with children process released events in different wa
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -46,11 +47,12 @@ class Options(TypedDict, total=False):
     """The options of every worker.
 
     `skips`: events whose `update` raises are left out (`on_error: skip`). `compiles`: whether `update` is compiled.
-    `clock` and `bounds` limit what is done at once and what is in flight. `meter` measures where the time goes.
+    `expected`: about how many own events will come. `clock` and `bounds` limit what is done at once and what is in flight. `meter` measures where the time goes.
     """
 
     skips: bool
     compiles: CompileMode
+    expected: float
     clock: Clock
     bounds: Bounds
     meter: NoMeter
@@ -75,6 +77,7 @@ class Worker(ABC):
         *,
         skips: bool = False,
         compiles: CompileMode = "off",
+        expected: float = math.inf,
         clock: Clock = no_time,
         bounds: Bounds = BOUNDS,
         meter: NoMeter = NO_METER,
@@ -89,7 +92,7 @@ class Worker(ABC):
         folding: type[Folder | Skipping] = Skipping if skips else Folder
         self._bounds, self._clock, self._meter = bounds, clock, meter
         state_type = types[node.state_type]
-        compiled = ToCompile(state_type.update, compiles == "require", bounds.worth_compiling)
+        compiled = ToCompile(state_type.update, compiles == "require", expected, clock)
         self._folder = folding(program, state_type, node.id, bounds, None if compiles == "off" else compiled)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)

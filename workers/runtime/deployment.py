@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ class Deployment:
         return sum(
             rate for stream, some in tags for tag, rate in known.get(stream, {}).items() if tag in some
         )
+
+    def _expected(self, tags: ImplTagSet) -> float:
+        """Return about how many events of a set of implementation tags will come, infinite if that is not known."""
+        total = sum(rate for rates in self.job.rates.values() for rate in rates.values())
+        is_known = total and not self.point.epoch
+        return self.job.events * self._rate(tags) / total if is_known else math.inf
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -148,6 +155,7 @@ class Deployment:
                     self.lanes,
                     skips=skips,
                     compiles=compiles,
+                    expected=self._expected(self.plan.node(node_id).tags),
                     clock=time.monotonic,
                     meter=meter,
                 )

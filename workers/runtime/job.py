@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -45,7 +46,7 @@ class Job:
     `.partial` files. `owner`: identifies the job in its outputs: the path of its plan file, or a path with the program's name. `collect`:
     bring all outputs to the caller (for `run.outputs`, `--verify`).
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
-    events per second by implementation stream and tag, to place workers and readers.
+    events per second by implementation stream and tag, to place workers and readers. `events`: their number, infinite if it is not known.
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
     (None: the run cannot be resumed). `keeps_logs`: event logs in the run directory are not truncated. `replan`: whether the run looks for
     a better plan (None: it does not). `resumes`: go on from the newest checkpoint in `checkpoint_dir`; with `accepts_duplicates` even if
@@ -68,6 +69,7 @@ class Job:
     collect: bool = False
     until: OrderKey | None = None
     rates: Mapping[str, Mapping[Tag, float]] = field(default_factory=dict)
+    events: float = math.inf
     checkpoint: CheckpointConfig | None = None
     checkpoint_dir: Path | None = None
     keeps_logs: bool = False

@@ -46,7 +46,7 @@ class Runs:
 
     def _folder(self):
         of = self._program.states()[0]
-        to_compile = ToCompile(of.update, is_required=True, least=0)
+        to_compile = ToCompile(of.update, is_required=True)
         return Folder(self._program, of, "w", Bounds(few_events=0), compiled=to_compile)
 
     def _count(self, counts):

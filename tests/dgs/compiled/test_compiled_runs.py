@@ -1,8 +1,10 @@
 """Runs with `compile: require`: outputs and states equal the interpreted run's, and other programs are refused at the start."""
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import count
 from unittest.mock import Mock
 
 import numpy as np
@@ -14,9 +16,9 @@ from dgs.compiled import compiled_beside, verified_folds
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.sequential import without_batches
-from dgs.workers.protocol.bounds import BOUNDS
+from dgs.workers.protocol.folding import fold
 from dgs.workers.protocol.folding.fold import Folder
-from dgs.workers.protocol.folding.to_compile import ToCompile
+from dgs.workers.protocol.folding.to_compile import ToCompile, load_compiler
 from dgs.workers.protocol.releases import Release
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
@@ -217,32 +219,68 @@ def test_a_loop_that_llvm_refuses_stays_interpreted(machine, monkeypatch):
     assert [str(why) for why in compiled.update.refusals.values()] == ["too odd"]
 
 
-def test_few_events_are_not_compiled(machine, monkeypatch):
+def ticking(seconds: float):
+    """Return a clock by which each fold takes some seconds."""
+    times = count(0.0, seconds)
+    return lambda: next(times)
+
+
+@pytest.mark.parametrize(
+    ("expected", "seconds", "interpreted"),
+    [
+        pytest.param(math.inf, 0.005, 399, id="as-many-may-come-as-have-come"),
+        pytest.param(math.inf, 0.015, 250, id="so-it-pays-once-interpreting-has-taken-as-long-as-loading"),
+        pytest.param(260, 0.015, 399, id="few-are-known-to-come"),
+        pytest.param(399, 0.015, 125, id="many-are-known-to-come"),
+        pytest.param(100, 0.015, 250, id="more-come-than-were-known"),
+    ],
+)
+def test_machine_code_is_loaded_once_it_takes_less_time_than_interpreting_the_rest(
+    machine, monkeypatch, expected, seconds, interpreted
+):
     monkeypatch.setattr(compiled_beside, "loop_or_none", machine)
+    load_compiler()
     program, batch = Inverse(), batch_of(list(range(1, 400)))
-    to_compile = ToCompile(program.states()[0].update, is_required=False, least=250)
+    to_compile = ToCompile(program.states()[0].update, False, expected, ticking(seconds))
     folder = Folder(program, program.states()[0], "w", compiled=to_compile)
-    for start in (0, 125):
-        folder.fold(0, Release((0,), [batch.cut(start, start + 125)]))
-        assert folder.compiled_counts is None
-    folder.fold(0, Release((0,), [batch.cut(250, 399)]))
-    assert (folder.interpreted, folder.compiled_counts.compiled_events) == (250, 149)
+    for start, stop in ((0, 125), (125, 250), (250, 399)):
+        folder.fold(0, Release((0,), [batch.cut(start, stop)]))
+    assert folder.interpreted == interpreted
+    counts = folder.compiled_counts
+    assert (0 if counts is None else counts.compiled_events) == 399 - interpreted
 
 
 def test_the_loop_takes_over_in_the_middle_of_a_large_release(machine, monkeypatch):
     monkeypatch.setattr(compiled_beside, "loop_or_none", machine)
-    program, bounds = Inverse(), replace(BOUNDS, worth_compiling=100)
-    batches = [
-        replace(batch_of(list(range(1, 400))), stream=name, rank=rank) for rank, name in enumerate("ab")
-    ]
-    to_compile = ToCompile(program.states()[0].update, is_required=False, least=100)
-    folder = Folder(program, program.states()[0], "w", bounds, to_compile)
+    monkeypatch.setattr(fold, "FIRST", 100)
+    load_compiler()
+    program, many = Inverse(), list(range(1, 400))
+    batches = [replace(batch_of(many), stream=name, rank=rank) for rank, name in enumerate("ab")]
+    to_compile = ToCompile(program.states()[0].update, False, 798, ticking(1.0))
+    folder = Folder(program, program.states()[0], "w", compiled=to_compile)
     release = Release((0, 1), batches, {0: (1,), 1: (0,)})
     state, outputs = folder.fold(0, release)
     assert 100 <= folder.interpreted < 200
     assert folder.compiled_counts.compiled_events == len(release) - folder.interpreted
     expected = Folder(program, program.states()[0], "w").fold(0, release)
     assert (state, values_of(outputs)) == (expected[0], values_of(expected[1]))
+
+
+def test_the_loop_takes_over_in_the_middle_of_many_windows(machine, monkeypatch):
+    monkeypatch.setattr(compiled_beside, "loop_or_none", machine)
+    monkeypatch.setattr(fold, "FIRST", 50)
+    load_compiler()
+    program, batch = Inverse(), batch_of(list(range(1, 400)))
+    keys = batch_of(list(range(4))).cut(0, 4)
+    keys = replace(keys, ts=np.array([40, 160, 160, 1000]))
+    folds = []
+    for to_compile in (None, ToCompile(program.states()[0].update, False, 399, ticking(1.0))):
+        folder = Folder(program, program.states()[0], "w", compiled=to_compile)
+        states = [0] * 4
+        folds.append((states, values_of(folder.fold_windows(states, batch, keys))))
+    assert folder.interpreted == 50
+    assert folder.compiled_counts.compiled_events == 349
+    assert folds[0] == folds[1]
 
 
 @pytest.mark.parametrize("why", [OSError("no more processes"), "frozen"])

@@ -1,5 +1,6 @@
 """Counts of the loops of a worker: compiled for it, or from the cache."""
 
+from dgs.compiled import loop_files
 from dgs.compiled.loop_files import MadeLoops
 from tests.dgs.compiled.both_ways import Compiled, batch_of, program_of
 
@@ -14,7 +15,8 @@ def test_a_loop_is_compiled_for_the_first_worker_and_cached_for_the_next(machine
         assert (loops.seconds > 0) == bool(counts[0])
 
 
-def test_a_loop_that_was_waited_for_is_no_cached_one(machine):
+def test_a_loop_that_was_waited_for_is_no_cached_one(machine, monkeypatch):
+    monkeypatch.setattr(loop_files, "AGAIN", 0.0)
     answers = iter([False, True])
     loops = MadeLoops(lambda text: machine(text) if next(answers) else None)
     Compiled(program_of(TEXT), loops).fold(batch_of(list(range(9))), 0, [3])

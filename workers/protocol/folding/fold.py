@@ -34,7 +34,7 @@ from dgs.model.events import EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Program, State, StateType, UpdateBatch
 from dgs.model.user_code import States, UserCode
-from dgs.workers.protocol.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds, no_time
 from dgs.workers.protocol.folding.joined_windows import NOTHING, Joined, Windows, windows_of
 from dgs.workers.protocol.folding.to_compile import (
     CompiledCounts,
@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 
 Folded = TypeVar("Folded")
 
+FIRST = 8192
+"""The events that are interpreted before anything is known of their cost."""
+AT_ONCE = 0.02
+"""The seconds of interpreting after which it is looked again whether machine code is there, or pays."""
 MOST_TRIES = 3
 """The most pieces of a release on which machine code is tried: pieces of uneven lanes may be too small to tell."""
 
@@ -74,7 +78,8 @@ class Folder:
     ) -> None:
         self._program, self._bounds = program, bounds
         code = UserCode(program, worker)
-        self._loop = ScalarLoop(code, state_type.update, bounds)
+        clock = no_time if compiled is None else compiled.clock
+        self._loop = ScalarLoop(code, state_type.update, bounds, clock)
         self._joined = Joined(program, state_type.update, self._loop)
         self._columns = self._windows = None
         if state_type.update_batch is not None:
@@ -100,8 +105,8 @@ class Folder:
         self._to_compile = None
 
     def _compile_in_time(self) -> None:
-        """Have the update compiled from now on if so many events have been interpreted that this pays."""
-        if self._to_compile is not None and self._loop.events >= self._to_compile.least:
+        """Have the update compiled from now on if that pays."""
+        if self._to_compile is not None and self._loop.timed and self._to_compile.pays(self._loop):
             self._compile(self._to_compile)
 
     @property
@@ -132,19 +137,23 @@ class Folder:
                 piece, rest = rest.cut(max(1, size // len(rest.lanes)))
                 state = self._fold_piece(state, piece, outputs)
                 continue
-            worth = self._bounds.worth_compiling
-            if self._to_compile is None and (not self._may_wait or len(rest) * len(rest.lanes) <= worth):
+            most = self._interpreted_at_once
+            if self._to_compile is None and (not self._may_wait or len(rest) <= most):
                 return self._fold_piece(state, rest, outputs), outputs
             if self._cheaper is None and len(rest) > self._bounds.events_at_once:
                 self._cheaper = None if self._to_compile is None else cheaper_way(self._to_compile)
             before = self._loop.events
-            most = worth if self._to_compile is None else self._to_compile.least - before
-            piece, rest = (
-                rest.cut(max(1, most // len(rest.lanes))) if self._waits and rest.lanes else (rest, None)
-            )
+            is_cut = self._waits and len(rest) > most
+            piece, rest = rest.cut(max(1, most // len(rest.lanes))) if is_cut else (rest, None)
             state = self._fold_piece(state, piece, outputs)
             self._waits = self._may_wait and self._loop.events - before == len(piece)
         return state, outputs
+
+    @property
+    def _interpreted_at_once(self) -> int:
+        """The events that are interpreted before it is looked again whether machine code is there, or pays."""
+        loop = self._loop
+        return max(FIRST, int(AT_ONCE * loop.timed / loop.seconds)) if loop.seconds else FIRST
 
     def _tried_on(self, release: Release) -> int | None:
         """Return the size of the piece on which machine code is tried before the rest of a release; None if it is used, or not used, as it is."""
@@ -246,6 +255,16 @@ class Folder:
         if self._windows is not None:
             self._windows.fill(states, batch, keys)
             return outputs
+        if self._waits and len(batch) > 2 * (most := self._interpreted_at_once):
+            before = self._loop.events
+            outputs += self._fill(states, batch.cut(0, most), keys)
+            self._waits = self._loop.events - before == most
+            return outputs + self.fold_windows(states, batch.cut(most, len(batch)), keys)
+        return self._fill(states, batch, keys)
+
+    def _fill(self, states: list[State], batch: EventBatch, keys: EventBatch | None) -> list[OutputBatch]:
+        """Fold a batch into the partial states of windows, without cutting it."""
+        outputs: list[OutputBatch] = []
         stops, filled = windows_of(batch, keys)
         bounds = np.concatenate(([0], stops[:-1]))[filled], stops[filled]
         before = [self._program.identity() if states[i] is NOTHING else states[i] for i in filled]

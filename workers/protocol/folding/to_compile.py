@@ -1,10 +1,13 @@
-"""Compiling an update for a worker: the update, the source of its loops, and the figures of what machine code has folded."""
+"""Compiling an update for a worker: whether it pays, the source of its loops, and the figures of what machine code has folded."""
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from dgs.model.program import Update
+from dgs.workers.protocol.bounds import Clock, no_time
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
 
 if TYPE_CHECKING:
@@ -14,14 +17,34 @@ if TYPE_CHECKING:
 
 MOST_LETTERS = 300
 """The most characters of a reason why events are interpreted."""
+LOADING, IMPORTING = 0.02, 0.3
+"""The seconds of interpreting that are worth loading machine code, and worth importing the compiler first.
+
+Loading takes about as long; importing up to 0.1 s, which is lost if the loop is not in the cache yet.
+"""
+COMPILER = "dgs.compiled.machine"
+"""The last module of the compiler that is imported."""
 
 
 class ToCompile(NamedTuple):
-    """An update that is to be compiled. `is_required`: a refusal is an error. `least`: the number of events to interpret first."""
+    """An update that is to be compiled. `is_required`: a refusal is an error. `expected`: the events of its worker, infinite if their number is not known.
+
+    `clock`: seconds; without one nothing is compiled unless it must be.
+    """
 
     update: Update
     is_required: bool
-    least: int
+    expected: float = math.inf
+    clock: Clock = no_time
+
+    def pays(self, loop: ScalarLoop) -> bool:
+        """Return whether loading machine code takes less time than interpreting the events to come, judged by those that were timed.
+
+        If their number is not known, as many may come as have come.
+        """
+        left = self.expected - loop.events
+        to_come = left * loop.seconds / loop.timed if 0 <= left < math.inf else loop.seconds
+        return to_come > (LOADING if COMPILER in sys.modules else IMPORTING)
 
 
 class CompiledCounts(NamedTuple):
@@ -66,14 +89,15 @@ def cheaper_way(compiled: ToCompile | None) -> CheaperWay | None:
 
 
 def load_compiler() -> None:
-    """Import what compiles updates, if it is there. It takes up to 0.07 s, for which all workers of a host would wait in the middle of a run."""
-    from dgs.compiled.loop_files import is_available
+    """Import what compiles updates, if it is there. It takes up to 0.1 s, for which all workers of a host would wait in the middle of a run."""
+    from dgs.compiled.loop_files import get_ready, is_available
 
     if is_available():
         import dgs.compiled.cheaper_way
         import dgs.compiled.compiled_beside
-        import dgs.compiled.compiled_update
-        import dgs.compiled.machine  # noqa: F401
+        import dgs.compiled.compiled_update  # noqa: F401
+
+        get_ready()
 
 
 def counts_of(update: CompiledUpdate, loops: MadeLoops, interpreted: int) -> CompiledCounts:

@@ -14,7 +14,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import ColumnEmit, OutputBatch
 from dgs.model.program import State, Update
 from dgs.model.user_code import States, UserCode
-from dgs.workers.protocol.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.releases import Release, Rows
 
 ONE_EACH = list(range(1, BOUNDS.events_at_once + 1))
@@ -47,15 +47,21 @@ class Feed:
 
 
 class ScalarLoop:
-    """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order. `events`: how many so far."""
+    """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order. `events`: how many so far.
 
-    def __init__(self, code: UserCode, update: Update, bounds: Bounds = BOUNDS) -> None:
-        self._code, self._bounds = code, bounds
+    `seconds`: what the `timed` ones among them took, which came more than `few_events` at a time, by the clock.
+    """
+
+    def __init__(
+        self, code: UserCode, update: Update, bounds: Bounds = BOUNDS, clock: Clock = no_time
+    ) -> None:
+        self._code, self._bounds, self._clock = code, bounds, clock
         self._update = update
         self._states = States(code.program)
         self._has_columns = code.program.emits_columns
         self._is_dense = False
-        self.events = 0
+        self.events = self.timed = 0
+        self.seconds = 0.0
 
     def fold(
         self, state: State, feed: Feed, update: Update | None = None
@@ -64,6 +70,7 @@ class ScalarLoop:
 
         `update` stands in for the user's own. Raises UserCodeError if the user's code raises.
         """
+        began = self._clock()
         values: Any = ColumnEmit() if self._has_columns else []
         loop = _with_columns if self._has_columns else _counting if self._is_dense else _noting
         state, rows = self._code.call(
@@ -78,6 +85,9 @@ class ScalarLoop:
         )
         self._is_dense = len(values) * self._bounds.dense > feed.count
         self.events += feed.count
+        if feed.count > self._bounds.few_events:
+            self.timed += feed.count
+            self.seconds += self._clock() - began
         return state, values.joined() if self._has_columns else values, rows
 
     def fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
