@@ -29,6 +29,9 @@ SPREAD = 1.1
 LEAST_SHARE = 1e-6
 """The least share of a leaf, so that leaves that wait for events are not all with those that have them."""
 
+NEARLY = 0.7
+"""The least part of what the host with most of a stream owns, for another host to read the stream."""
+
 SYNCHRONISATION = 2000.0
 """The number of events that take as long to send, in a batch, as the messages of one synchronisation: 0.1 ms."""
 
@@ -132,7 +135,7 @@ def _peak(chosen: Mapping[str, int], weights: Mapping[str, float]) -> float:
 def crossing(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
     """Return the cost of a placement: events per second that cross hosts, synchronisations included. `rates`: by node id and stream.
 
-    A stream is read by the host that owns most of it, which sends the rest to the others; and a synchronisation crosses every edge
+    A stream is read by a host that owns most of it, which sends the rest to the others; and a synchronisation crosses every edge
     between two hosts in the subtree of its worker.
 
     >>> from dgs.model.impl_tags import ImplTagSet
@@ -152,7 +155,28 @@ def events_between(home: Mapping[str, int], rates: Mapping[str, Mapping[str, flo
         for stream, rate in streams.items():
             by_host = owned.setdefault(stream, {})
             by_host[home[node]] = by_host.get(home[node], 0.0) + rate
-    return sum(sum(by_host.values()) - max(by_host.values()) for by_host in owned.values())
+    reading = readers(owned)
+    return sum(sum(by_host.values()) - by_host[reading[stream]] for stream, by_host in owned.items())
+
+
+def readers(owned: Mapping[str, Mapping[int, float]]) -> dict[str, int]:
+    """Return the host that reads each stream. `owned`: the events per second that each host owns of it.
+
+    That is the host which owns most of it. Of hosts that own nearly as much, it is the one that reads the least so far, since reading a file
+    costs more than sending a few more events.
+
+    >>> readers({"a": {0: 50.0, 1: 51.0}, "b": {0: 40.0, 1: 41.0}, "c": {1: 30.0}})
+    {'a': 1, 'b': 0, 'c': 1}
+    """
+    found: dict[str, int] = {}
+    read: dict[int, float] = {}
+    for stream, rates in sorted(owned.items(), key=lambda one: -sum(one[1].values())):
+        most = max(rates.values())
+        near = [host for host, rate in rates.items() if rate >= NEARLY * most]
+        host = min(near, key=lambda host: (read.get(host, 0.0), -rates[host], host))
+        found[stream] = host
+        read[host] = read.get(host, 0.0) + sum(rates.values())
+    return found
 
 
 def _synchronisations(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:

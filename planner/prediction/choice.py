@@ -22,7 +22,7 @@ LEAST_GAIN_ALONE = 1.6
 """The same in one process, where only less merging can bring a gain, which typical costs overrate for slow updates."""
 
 LEAST_SAVED = 0.01
-"""The least seconds that several hosts have to save in the whole run: about so many pass until their first messages have arrived."""
+"""The least seconds that several hosts have to save in the whole run beyond the least gain: about so many pass until their first messages have arrived."""
 
 LATE = 0.5
 """The share of events with keys that no sample has, when most keys come late."""
@@ -44,12 +44,12 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     if not any(prediction.throughput for prediction in predicted):
         return replace(plans[0], because=UNKNOWN)
     is_alone = topology.hosts == 1
-    least = (LEAST_GAIN_ALONE if is_alone else LEAST_GAIN) * one
     saved = [0.0, *(_saved(one, cautious(found), topology.events) for found in predicted[1:])]
+    gain = LEAST_GAIN_ALONE if is_alone else LEAST_GAIN
     worthy = [
         i
         for i, found in enumerate(predicted)
-        if not i or (cautious(found) >= least and (is_alone or saved[i] >= LEAST_SAVED))
+        if not i or _is_worthy(one, cautious(found) / gain, math.inf if is_alone else topology.events)
     ]
     best = max(worthy, key=lambda i: (cautious(predicted[i]), -len(plans[i])))
     late = with_late_keys(topology)
@@ -77,6 +77,11 @@ def _saved(one: float, other: float, events: float) -> float:
     """
     is_known = one and other and math.isfinite(events)
     return events / one - events / other if is_known else math.inf
+
+
+def _is_worthy(one: float, other: float, events: float) -> bool:
+    """Return whether a run at the other throughput is shorter by LEAST_SAVED at least, or just not longer if its length is not known."""
+    return other >= one and _saved(one, other, events) >= LEAST_SAVED
 
 
 def _reason(

@@ -173,7 +173,7 @@ TYPICAL = Costs()
 INTERPRETED_FIRST = 8192.0
 """The events that a worker interprets before it may use machine code (`workers/protocol/folding`)."""
 
-LOADING, IMPORTING = 0.02, 0.3
+LOADING, IMPORTING = 0.01, 0.3
 """The seconds of interpreting that are worth loading machine code: in a host, which has imported the compiler before, and in one process.
 
 Importing takes up to 0.1 s only. But with less than it is worth, a faster machine, whose events are worth less, would be predicted to be slower.
@@ -204,7 +204,7 @@ Measured on two to eight lanes that alternate at random: 14 to 18 ns for each ch
 COPIES = 2.0
 """How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""
 
-BEGINNING = 0.02 / FIRST_EVENTS
+BEGINNING = 0.005 / FIRST_EVENTS
 """The seconds that each of the first events of a run (FIRST_EVENTS) costs a new process more, for first calls and for new memory."""
 
 LEAST_REST = 0.1

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dgs.model.program import Program
-from dgs.planner.placement import assign_hosts, events_between
+from dgs.planner.placement import assign_hosts, events_between, readers
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import (
     BEGINNING,
@@ -280,9 +280,10 @@ class _Model:
             each = None if lane.synchronises else costs.compiled(kind)
             seconds += lane.rate * ((costs.event(kind) if each is None else each) + costs.read)
         cuts = pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
-        cuts += stretches if is_mixed else 0.0
+        if is_mixed:
+            cuts += sum(lane.stretches for lane in mine.lanes if costs.compiled(str(lane.kind)) is not None)
         seconds += (partial_states(mine) * AT_ONCE + stretches * SWITCH) * costs.merge
-        calls = max(mine.rate / BATCH_EVENTS, cuts)
+        calls = max(mine.rate / BATCH_EVENTS, cuts, mine.window_calls)
         # few events need few parts of the state
         each_once = sum(lane.rate * costs.event(str(lane.kind)) for lane in mine.lanes)
         translated = min(calls * costs.compiled_state, each_once)
@@ -307,8 +308,9 @@ class _Model:
                 rates = owned.setdefault(lane.stream, {})
                 rates[self._home[worker]] = rates.get(self._home[worker], 0.0) + lane.rate
         seconds: dict[int, float] = {}
+        reading = readers(owned)
         for stream, rates in owned.items():
-            reader = max(rates, key=lambda host: rates[host])
+            reader = reading[stream]
             taking = self._costs.source(stream) + (self._costs.split if len(owners[stream]) > 1 else 0.0)
             if taking:
                 seconds[reader] = seconds.get(reader, 0.0) + sum(rates.values()) * taking

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dgs.model.dependence import SAME_KEY, Dependence
 from dgs.model.program import Program
@@ -70,6 +70,7 @@ class Traffic:
     that it passes on. `asked_rounds`, `rounds`: how often per second such requests come and go, since successive events are announced
     together unless an own event comes between. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of
     its lanes `update_windows` folds in whole windows, which its other lane ends. `folds_windows`: the program has that method.
+    `window_calls`: calls of a compiled `update` per second if each window has one of its own, since partial states are dicts.
     """
 
     lanes: tuple[LaneTraffic, ...]
@@ -81,6 +82,7 @@ class Traffic:
     above: int = 0
     windows: int = 0
     folds_windows: bool = False
+    window_calls: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -128,6 +130,7 @@ def traffic(
     }
     found: dict[str, Traffic] = {}
     folds_windows = any(one.update_windows is not None for one in program.states())
+    has_dicts = bool(program.accumulating) and type(program.identity()) is dict
     for node in plan.nodes():
         parent = plan.parent(node.id)
         asked, asked_rounds = (found[parent.id].asks, found[parent.id].rounds) if parent else (0.0, 0.0)
@@ -153,9 +156,8 @@ def traffic(
         asks = asked + sum(lane.rate for lane in announced) if node.children else 0.0
         rounds = asked_rounds + sum(lane.stretches for lane in announced)
         above = len(others) - len(lanes)
-        found[node.id] = Traffic(
-            lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows, folds_windows
-        )
+        mine = Traffic(lanes, accumulates, asked, asks, asked_rounds, rounds, above, windows, folds_windows)
+        found[node.id] = replace(mine, window_calls=partial_states(mine)) if has_dicts else mine
     return found
 
 

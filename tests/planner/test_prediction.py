@@ -14,7 +14,7 @@ from dgs.errors import UsageError
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet
-from dgs.monoids import SUM, Windows
+from dgs.monoids import COUNT, SUM, MapOf, Windows
 from dgs.planner.optimizers import cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
@@ -506,6 +506,41 @@ def test_a_compiled_call_translates_the_parts_of_the_state_that_its_events_use()
     rare, often = 10.0, 1000.0
     assert 0.009 < seconds(1e-3, rare) - seconds(0.0, rare) < 0.05
     assert seconds(1e-3, rare) < seconds(1e-3, often) <= seconds(10.0, often)
+
+
+class Counts(Windows):
+    """Windows whose states are dicts."""
+
+    monoid, accumulates, closes = MapOf(COUNT, value=None), (VALUE,), (BARRIER,)
+
+
+@pytest.mark.parametrize(
+    "program", [pytest.param(Counts(), id="dicts"), pytest.param(Sums(), id="numbers")]
+)
+def test_windows_whose_states_are_dicts_have_a_call_of_machine_code_each(program):
+    values = [Stream(f"v{i}", TagSet.of(VALUE), {VALUE(): 1e6}) for i in range(2)]
+    topology = on(Topology([*values, Stream("b", TagSet.of(BARRIER), {BARRIER(): 1000.0})]), 2)
+    made = plan(program, topology, name="greedy")
+    costs = Costs(update=1e-6, compiled_kinds={"value": 1e-9, "barrier": 1e-6})
+
+    def seconds(call):
+        return (
+            2_001_000
+            / Predictor(program, topology, replace(costs, compiled_call=call)).predict(made).throughput
+        )
+
+    more = seconds(1e-4) - seconds(0.0)
+    assert more == pytest.approx(0.1, rel=0.3) if type(program.identity()) is dict else more < 0.02
+
+
+def test_a_short_run_keeps_one_worker_unless_several_save_some_time_beyond_the_least_gain():
+    def workers(events):
+        streams = [Stream(f"v{i}", TagSet.of(VALUE), {VALUE(): 1000.0}, events=events / 2) for i in range(2)]
+        topology = on(Topology(streams), 2)
+        return len(plan(Window(), topology, name="cost", costs=Costs(update=1e-6)))
+
+    # two hosts take half of the time: they save 0.01 s beyond a tenth from 22 ms on
+    assert [workers(events) for events in (15_000, 30_000)] == [1, 3]
 
 
 def test_several_workers_that_wait_for_each_other_are_chosen_only_for_a_clear_gain():

@@ -12,7 +12,7 @@ from dgs.job.schema import StreamConfig
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.planner.placement import assign_hosts
+from dgs.planner.placement import assign_hosts, readers
 from dgs.planner.plan import Plan
 from dgs.workers.observing.figures import NO_METER, Meter
 from dgs.workers.protocol.edges import TickReader
@@ -74,18 +74,19 @@ class Deployment:
 
     @cached_property
     def readers(self) -> Mapping[str, int]:
-        """The host that reads each implementation stream: the one whose workers own most of its rate."""
-        readers: dict[str, int] = {}
+        """The host that reads each implementation stream, see `dgs.planner.placement.readers`."""
+        owned: dict[str, dict[int, float]] = {}
         for stream in (s for config in self.job.streams for s in config.impl_streams):
-            share: dict[int, float] = {}
+            share = owned.setdefault(stream, {})
             for node in self.plan.nodes():
                 if mine := node.tags.stream(stream):
                     host = self.home[node.id]
                     share[host] = share.get(host, 0.0) + max(self._rate(ImplTagSet.of({stream: mine})), 1e-9)
-            readers[stream] = max(share, key=lambda host: (share[host], -host), default=self.root_host)
+            share.setdefault(self.root_host, 0.0)
+        found = readers(owned)
         for config in (c for c in self.job.streams if c.source.kind == "ticks"):
-            readers[config.id] = self._busiest({s: host for s, host in readers.items() if s != config.id})
-        return readers
+            found[config.id] = self._busiest({s: host for s, host in found.items() if s != config.id})
+        return found
 
     def _busiest(self, readers: Mapping[str, int]) -> int:
         """Return the host that reads the most events."""

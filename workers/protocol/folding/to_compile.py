@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_LETTERS = 300
 """The most characters of a reason why events are interpreted."""
-LOADING, IMPORTING = 0.02, 0.3
+LOADING, IMPORTING = 0.01, 0.3
 """The seconds of interpreting that are worth loading machine code, and worth importing the compiler first.
 
 Loading takes about as long; importing up to 0.1 s, which is lost if the loop is not in the cache yet.
