@@ -23,6 +23,8 @@ FAILED = ".failed"
 """The ending of a file that says why a loop was not compiled."""
 LATER = 10
 """The priority of compiling: a tenth of a busy core. With the lowest one it would take minutes while workers use all cores."""
+BESIDE = ("/bin/sh", "-c", '"$@" & wait $!', "sh")
+"""The shell that starts a process and ends with its exit code. Ray kills the children of a host with it, but not the children of these."""
 _running: dict[Path, subprocess.Popen[bytes]] = {}
 
 
@@ -33,7 +35,6 @@ def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
     """
     path = loop_files.written(loop)
     if loop_files.is_ready(path):
-        _running.pop(path, None)
         return loop_files.load(loop, path)
     failed = path.with_suffix(FAILED)
     if failed.exists():
@@ -54,7 +55,8 @@ def _started(path: Path) -> subprocess.Popen[bytes]:
     try:
         # with -P, a random.py of the user's is not imported
         return subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-P", "-m", __name__, str(path)],
+            [*BESIDE, sys.executable, "-P", "-m", __name__, str(path)],
+            start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(_places())},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -514,9 +514,7 @@ class Counts(Windows):
     monoid, accumulates, closes = MapOf(COUNT, value=None), (VALUE,), (BARRIER,)
 
 
-@pytest.mark.parametrize(
-    "program", [pytest.param(Counts(), id="dicts"), pytest.param(Sums(), id="numbers")]
-)
+@pytest.mark.parametrize("program", [pytest.param(Counts(), id="dicts"), pytest.param(Sums(), id="numbers")])
 def test_windows_whose_states_are_dicts_have_a_call_of_machine_code_each(program):
     values = [Stream(f"v{i}", TagSet.of(VALUE), {VALUE(): 1e6}) for i in range(2)]
     topology = on(Topology([*values, Stream("b", TagSet.of(BARRIER), {BARRIER(): 1000.0})]), 2)

@@ -1,6 +1,7 @@
 """Runs with `compile: require`: outputs and states equal the interpreted run's, and other programs are refused at the start."""
 
 import math
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import dgs
-from dgs.compiled import compiled_beside, verified_folds
+from dgs.compiled import compiled_beside, loop_files, verified_folds
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.sequential import without_batches
@@ -24,6 +25,7 @@ from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
 from experiments.page_view_join.program import UPDATE, VIEW, PageViewJoin
 from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, interpreted, program_of
+from tests.dgs.recovering import wait_until
 
 N = dgs.kind("n")
 
@@ -318,6 +320,32 @@ def test_a_run_is_compiled_by_another_process():
     found = [run(Inverse(), payload, compile=mode) for mode in ("off", "auto")]
     assert found[0].state == found[1].state
     assert list(found[0].outputs) == list(found[1].outputs)
+
+
+KILLED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from dgs.compiled import compiled_beside
+from tests.dgs.recovering import wait_until
+
+started = compiled_beside._started(Path(sys.argv[1]))
+wait_until(lambda: subprocess.run(["ps", "--ppid", str(started.pid)], stdout=subprocess.DEVNULL).returncode == 0)
+for one in (started.pid, os.getpid()):
+    os.kill(one, signal.SIGKILL)
+"""
+
+
+def test_a_loop_is_compiled_for_later_runs_although_the_host_and_its_children_are_killed(
+    machine, monkeypatch
+):
+    """Ray does that at the end of each run."""
+    asked = []
+    monkeypatch.setattr(compiled_beside, "_started", lambda path: asked.append(path) or Running())
+    program, batch = Inverse(), batch_of(list(range(1, 100)))
+    Compiled(program, compiled_beside.loop_or_none).fold(batch, 0)
+    done = subprocess.run([sys.executable, "-c", KILLED, *map(str, asked)], timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: loop_files.is_ready(asked[0]))
 
 
 @pytest.mark.parametrize("is_wrong", [True, False])
