@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 22
+VERSION = 23
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 MOST_TRIALS = 5
@@ -84,7 +84,7 @@ def known_costs(
     `config`: how a plan file names the program, None for an object. `sinks`: the kinds of the job's sinks. `is_shared`: other processes
     read the data in memory, and send outputs to this one.
     """
-    from dgs.workers.sources.sampling import seconds_of_reading
+    from dgs.workers.sources.sampling import with_sources
     from dgs.workers.trial.trial import sentence_of
     from dgs.workers.trial.trial_process import tried
 
@@ -106,7 +106,7 @@ def known_costs(
     found = tried(question)
     if kept is None and found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
-    costs = replace(found.costs, sources=seconds_of_reading(streams, context, is_shared=is_shared))
+    costs = with_sources(found.costs, streams, context, is_shared=is_shared)
     if kept is not None:
         costs = kept.costs if found.problem is not None else _keep(place, costs, kept)
         return KnownCosts(_on_this_machine(costs), "kept from an earlier trial")

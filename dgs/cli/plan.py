@@ -198,6 +198,7 @@ def _print_costs(prepared: Prepared, *, as_json: bool) -> None:
     columns |= {f"call of it for {kind}": cost for kind, cost in costs.column_calls.items()}
     compiled = {f"compiled update of {kind}": cost for kind, cost in costs.compiled_kinds.items()}
     read = {f"read from {stream}": cost for stream, cost in costs.sources.items()}
-    for name, cost in {**single, **kinds, **columns, **compiled, **read}.items():
+    sent = {f"send from {stream}": cost for stream, cost in costs.carried.items()}
+    for name, cost in {**single, **kinds, **columns, **compiled, **read, **sent}.items():
         is_size = name == "state_bytes"
         print(f"{name:<24} {cost:>10,.0f} B" if is_size else f"{name:<24} {cost * 1e6:>10,.3f} us")

@@ -31,7 +31,7 @@ class Costs:
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it, and
     `compiled_state`: what a call of many events takes more, since it translates the parts of the state that its events use.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
-    `sources`: reading an event of a file, a generator or rows from Python, by stream. `split`: taking an event out of a batch that is
+    `sources`: reading an event of a file, a generator or rows from Python, by stream; `carried`: encoding and decoding it where it crosses hosts. `split`: taking an event out of a batch that is
     divided among several workers. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: encoding and decoding it to cross hosts.
@@ -52,6 +52,7 @@ class Costs:
     merge: float = 0.15e-6
     read: float = 1.1e-9
     sources: Mapping[str, float] = field(default_factory=dict)
+    carried: Mapping[str, float] = field(default_factory=dict)
     split: float = 8e-9
     piece: float = 45e-6
     fork: float = 0.3e-6
@@ -131,7 +132,15 @@ class Costs:
         >>> Costs(sources={"views": 1e-6}).source("views/3"), Costs(sources={"views": 1e-6}).source("updates")
         (1e-06, 0.0)
         """
-        return self.sources.get(stream, self.sources.get(stream.rpartition("/")[0], 0.0))
+        return _of_stream(self.sources, stream, 0.0)
+
+    def carrying(self, stream: str) -> float:
+        """Return the seconds of encoding and decoding an event of an implementation stream, those of copying a number if they are not known.
+
+        >>> Costs(carried={"views": 1e-6}).carrying("views/3")
+        1e-06
+        """
+        return _of_stream(self.carried, stream, COPIES * EVENT_BYTES * self.byte)
 
     def column_call(self, kind: str) -> float:
         """Return the seconds of a call of `update_batch`, however few events there are."""
@@ -155,6 +164,11 @@ class Costs:
         (True, False)
         """
         return bool(self.compiled_kinds) and all(self.compiled(kind) is None for kind in self.compiled_kinds)
+
+
+def _of_stream(costs: Mapping[str, float], stream: str, otherwise: float) -> float:
+    """Return the cost of an implementation stream: its own, or that of the declared stream."""
+    return costs.get(stream, costs.get(stream.rpartition("/")[0], otherwise))
 
 
 def _least(one: Any, other: Any) -> Any:
@@ -200,6 +214,9 @@ SWITCH = 0.2
 
 Measured on two to eight lanes that alternate at random: 14 to 18 ns for each change of lane, beside 76 ns for `merge`.
 """
+
+EVENT_BYTES = 28.0
+"""The bytes of an event on its way to another host: its time, its row number, the place of its tag and a number as payload."""
 
 COPIES = 2.0
 """How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""

@@ -26,8 +26,8 @@ from dgs.planner.prediction.costs import (
     COLD,
     COOLING,
     COOLING_ALONE,
-    COPIES,
     CORRECTIONS,
+    EVENT_BYTES,
     FIRST_EVENTS,
     IMPORTING,
     INTERPRETED_FIRST,
@@ -49,9 +49,6 @@ from dgs.planner.topology import Topology, kind_rates, of_nodes
 
 SHORT_LOOP = 64.0
 """Shorter stretches of lanes that depend on each other are merged event by event, if there is no `update_batch`."""
-
-EVENT_BYTES = 28.0
-"""The bytes of an event on its way to another host: its time, its row number, the place of its tag and a number as payload."""
 
 AT_ONCE = 2.0
 """The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
@@ -299,7 +296,6 @@ class _Model:
 
     def _sending(self) -> dict[int, float]:
         """Return each host's seconds of reading streams, of dividing them among workers, and of sending or taking events that another host reads."""
-        each = (COPIES * EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
         owned: dict[str, dict[int, float]] = {}
         owners: dict[str, set[str]] = {}
         for worker, mine in self._traffic.items():
@@ -314,6 +310,7 @@ class _Model:
             taking = self._costs.source(stream) + (self._costs.split if len(owners[stream]) > 1 else 0.0)
             if taking:
                 seconds[reader] = seconds.get(reader, 0.0) + sum(rates.values()) * taking
+            each = (self._costs.carrying(stream) + self._costs.message / BATCH_EVENTS) / 2
             for host, rate in rates.items():
                 for end in (host, reader) if host != reader else ():
                     seconds[end] = seconds.get(end, 0.0) + rate * each

@@ -51,7 +51,10 @@ def check_outputs(folder: Path, count: int) -> None:
     assert not list((folder / "folder").glob("*.draft"))
 
 
-@pytest.mark.parametrize("checkpoint", ["", CHECKPOINT], ids=["one epoch", "epochs"])
+@pytest.mark.parametrize(
+    "checkpoint",
+    [pytest.param("", id="one epoch", marks=pytest.mark.slow), pytest.param(CHECKPOINT, id="epochs")],
+)
 @pytest.mark.parametrize("runtime", [*RUNTIMES, ON_SPARK], indirect=True)
 def test_custom_connectors_give_the_sequential_outputs(project, runtime, checkpoint):
     write_project(project, plan=with_sinks() + checkpoint)

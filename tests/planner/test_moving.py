@@ -86,7 +86,7 @@ def some_rates(draw) -> Rates:
     return {**rates, ADD(0): 500.0, ALL(): draw(st.sampled_from([0.0, 0.01, 1.0, 50.0]))}
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(some_rates(), st.sampled_from([0.0, 0.2]), st.integers(0, 9))
 def test_rates_that_stay_move_nothing_in_ten_minutes(rates, noise, seed):
     rnd = random.Random(seed)
@@ -96,7 +96,7 @@ def test_rates_that_stay_move_nothing_in_ten_minutes(rates, noise, seed):
     assert run.moves == []
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(
     st.permutations(KEYS), st.floats(3 * MINUTES, 7 * MINUTES), st.sampled_from([0.0, 0.2]), st.integers(0, 9)
 )

@@ -84,8 +84,8 @@ def gaps(seeds, monkeypatch, most_trees):
 
 
 def test_choice_is_near_the_best_of_all_plans(monkeypatch):
-    found = gaps([*range(50), TYPED, RAISED, *LOPSIDED], monkeypatch, most_trees=1500)
-    assert len(found) > 10
+    found = gaps([*range(20), TYPED, RAISED, *LOPSIDED], monkeypatch, most_trees=1500)
+    assert len(found) > 5
     assert max(found) <= 1.1 * SLACK
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from dgs.cli.app import app
 from dgs.errors import DgsError
+from tests.selection import every_other
 from tests.workers.damaging import (
     JOBS,
     Damage,
@@ -36,7 +37,7 @@ def projects(tmp_path_factory):
 OTHER_JOBS = sorted(set(JOBS) - {"plain"})
 
 
-@pytest.fixture(scope="module", params=OTHER_JOBS)
+@pytest.fixture(scope="module", params=every_other(OTHER_JOBS))
 def others(request, tmp_path_factory):
     return killed_projects(tmp_path_factory.mktemp(request.param), request.param)
 

@@ -247,10 +247,11 @@ def test_ray_runtime_notices_a_host_that_dies(transport):
 def test_the_default_plan_on_ray_is_one_of_cost(hosts):
     class Dear(Scalar):
         def update(self, state, event, emit):
-            sum(range(1_000_000 * (event.tag.kind == "value")))  # several hosts save time that can be noticed
+            sum(range(500_000 * (event.tag.kind == "value")))  # several hosts save time that can be noticed
             return super().update(state, event, emit)
 
-    run = dgs.run(Dear(), streams=WINDOW, runtime={"kind": "ray", "hosts": hosts}, verify=True)
+    streams = {**WINDOW, "b": [(VALUE(1), ts, 100) for ts in range(1, 25)]}
+    run = dgs.run(Dear(), streams=streams, runtime={"kind": "ray", "hosts": hosts}, verify=True)
     assert (run.plan.optimizer, run.verified) == ("cost", True)
     assert (len(run.plan.leaves) > 1) == (hosts > 1)
 

@@ -20,10 +20,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dgs import codec
 from dgs.errors import DgsError, MalformedRowError, PlanFileError, RunError, UserCodeError
 from dgs.job.schema import StreamConfig
 from dgs.job.stream_tags import declared_tags, literal_tag
@@ -31,7 +32,7 @@ from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS
 from dgs.model.tags import Tag
-from dgs.planner.prediction.costs import TYPICAL
+from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.sources.contract import EventSource, SourceContext
 from dgs.workers.sources.live.logged import LOGGED
@@ -137,38 +138,52 @@ def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> lis
     return found
 
 
-def seconds_of_reading(
-    streams: Sequence[StreamConfig], context: SourceContext, *, is_shared: bool = False
-) -> dict[str, float]:
-    """Return the processor seconds of reading an event, by stream, for files, generators and rows from Python, beyond the cost of an event in memory.
+def with_sources(
+    costs: Costs, streams: Sequence[StreamConfig], context: SourceContext, *, is_shared: bool = False
+) -> Costs:
+    """Return costs with the processor seconds of reading an event, beyond those of one in memory, and of encoding and decoding it, by stream.
 
-    `is_shared`: data in memory comes from another process. Short, unreadable and live streams have none.
+    Files, generators and rows from Python are timed. `is_shared`: data in memory comes from another process. Short, unreadable and live streams have none.
     """
-    found = {}
+    sources, carried = dict[str, float](), dict[str, float]()
     for rank, config in enumerate(streams):
         if config.source.kind in TIMED:
             with (
                 suppress(DgsError),
                 closing(open_source(config, context, rank=rank, batch_rows=None)) as source,
             ):
-                events, size, seconds = _timed(source, READING_SECONDS / len(streams))
-                if events >= BATCH_ROWS:
+                events, size, seconds, longest = _timed(source, READING_SECONDS / len(streams))
+                if longest is not None and events >= BATCH_ROWS:
                     is_touched = is_shared and config.source.kind == "memory"
                     touching = FIRST_TOUCH * size if is_touched else 0.0
-                    found[config.id] = max(0.0, (seconds + touching) / events - TYPICAL.read)
-    return found
+                    sources[config.id] = max(0.0, (seconds + touching) / events - TYPICAL.read)
+                    carried[config.id] = _seconds_of_carrying(longest)
+    return replace(costs, sources=sources, carried=carried)
 
 
-def _timed(source: EventSource, most: float) -> tuple[int, int, float]:
-    """Read a source for some processor seconds, or twice as long if it waits; return the events, their bytes and the seconds."""
+def _seconds_of_carrying(batch: EventBatch) -> float:
+    """Return the processor seconds of encoding and decoding an event of a batch: the least of two trials."""
+
+    def seconds() -> float:
+        began = time.thread_time()
+        codec.decode(codec.encode(batch))
+        return time.thread_time() - began
+
+    return min(seconds() for _ in range(2)) / len(batch)
+
+
+def _timed(source: EventSource, most: float) -> tuple[int, int, float, EventBatch | None]:
+    """Read a source for some processor seconds, or twice as long if it waits; return the events, their bytes, the seconds and the longest batch."""
     events, size, frontier = 0, 0, BEGIN
+    longest: EventBatch | None = None
     began, end = time.thread_time(), time.monotonic() + 2 * most
     while frontier != END and time.thread_time() - began < most and time.monotonic() < end:
         reading = source.read()
         events += sum(map(len, reading.batches))
         size += sum(batch.nbytes - batch.seq.nbytes for batch in reading.batches)
+        longest = max([*reading.batches, *([longest] if longest else [])], key=len, default=None)
         frontier = reading.frontier
-    return events, size, time.thread_time() - began
+    return events, size, time.thread_time() - began, longest
 
 
 def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:

@@ -83,7 +83,7 @@ def test_plan_and_explain_print_other_formats(project, dgs, shape, start):
 @pytest.mark.parametrize(
     "line",
     ["explain", "explain --dependence", "plan", "predict --hosts 1", "simulate --seeds 1 --faults none", "check --max-examples 1",
-     "bench --repeat 1 --hosts 1", "compile"],
+     pytest.param("bench --repeat 1 --hosts 1", marks=pytest.mark.slow), "compile"],
 )  # fmt: skip
 def test_verbs_that_take_a_plan_file_take_a_run_directory_for_its_own_plan(project, dgs, line):
     assert dgs("run plan.yaml --run-dir run").code == 0

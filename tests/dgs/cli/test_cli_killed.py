@@ -9,6 +9,7 @@ import dgs as library
 from dgs.api.known_runs import held, run_at
 from dgs.errors import NoSuchRunError
 from dgs.job.run_directory import RunDirectory
+from tests.selection import every_other
 from tests.workers.damaging import found_in, killed_in_an_epoch, right, write_project
 
 ONWARD = "go on with: dgs resume run"
@@ -34,8 +35,10 @@ def test_a_known_run_was_killed(killed):
 
 @pytest.mark.parametrize(
     "line",
-    ["runs ls", "runs show run", "stop run", "top run --once", "explain --story run", "report run -o page.html",
-     "replan run --optimizer sequential", "run plan.yaml --run-dir run", "resume run --set streams=3"],
+    every_other(
+        ["runs ls", "runs show run", "stop run", "top run --once", "explain --story run", "report run -o page.html",
+         "replan run --optimizer sequential", "run plan.yaml --run-dir run", "resume run --set streams=3"]
+    ),
 )  # fmt: skip
 def test_the_first_command_that_finds_it_notes_that_it_was_killed(killed, dgs, line):
     (killed / ".dgs" / "runs").mkdir(parents=True)

@@ -41,7 +41,7 @@ from dgs.query.types import FLOAT, INT, Schema, order_key
 from tests.dgs.query.drawn import Drawing, total
 from tests.selection import seeds
 
-QUICK = 2000
+QUICK = 1000
 HISTORIES = 16
 """The number of cases that share a query."""
 

@@ -10,10 +10,11 @@ from dgs.errors import MissingInputError, PlanFileError, UnknownColumnError
 from dgs.model.events import EventBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
+from dgs.planner.prediction.costs import TYPICAL
 from dgs.planner.topology import Machine
 from dgs.workers.event_log import LogWriter
 from dgs.workers.sources import SourceContext
-from dgs.workers.sources.sampling import FIRST_TOUCH, seconds_of_reading, topology
+from dgs.workers.sources.sampling import FIRST_TOUCH, topology, with_sources
 from tests.workers.reading import Kinds, stream
 
 VALUE = Tag("value")
@@ -173,9 +174,9 @@ def test_reading_of_long_files_is_timed_and_that_of_short_and_unreadable_ones_is
         stream({"csv": {"path": f"{name}.csv"}}, id=name, tags={"kind": "value"})
         for name in ("long", "short", "wrong")
     ]
-    found = seconds_of_reading(files, SourceContext(Kinds(), "ms", tmp_path))
-    assert list(found) == ["long"]
-    assert 0 < found["long"] < 1e-3
+    found = with_sources(TYPICAL, files, SourceContext(Kinds(), "ms", tmp_path))
+    assert list(found.sources) == list(found.carried) == ["long"]
+    assert 0 < found.source("long") < 1e-3 > found.carrying("long") > 0
 
 
 def test_rows_from_python_and_of_a_generator_take_time_and_batches_hardly_any(tmp_path):
@@ -186,8 +187,25 @@ def test_rows_from_python_and_of_a_generator_take_time_and_batches_hardly_any(tm
     memory = {"rows": [("value", ts, 1) for ts in range(5000)], "batch": [batch]}
     configs = [stream({"memory": name}, id=name) for name in memory]
     configs.append(stream({"generator": {"ref": "made.py:rows"}}, id="made"))
-    found = seconds_of_reading(configs, SourceContext(Kinds(), "ms", tmp_path, memory))
+    found = with_sources(TYPICAL, configs, SourceContext(Kinds(), "ms", tmp_path, memory)).sources
     assert found.keys() == {"rows", "batch", "made"}
     assert 10 * found["batch"] < found["rows"] < 1e-3 > found["made"] > 10 * found["batch"]
-    shared = seconds_of_reading(configs[1:2], SourceContext(Kinds(), "ms", tmp_path, memory), is_shared=True)
-    assert shared["batch"] >= 16 * FIRST_TOUCH
+    shared = with_sources(
+        TYPICAL, configs[1:2], SourceContext(Kinds(), "ms", tmp_path, memory), is_shared=True
+    )
+    assert shared.source("batch") >= 16 * FIRST_TOUCH
+
+
+def test_long_texts_are_dearer_to_send_than_numbers(tmp_path):
+    size = 5000
+    memory = {
+        "numbers": [EventBatch.of("numbers", rank=0, tags=[VALUE], ts=range(size), payload=range(size))],
+        "texts": [EventBatch.of("texts", rank=1, tags=[VALUE], ts=range(size), payload=["x" * 2000] * size)],
+        "objects": [
+            EventBatch.of("objects", rank=2, tags=[VALUE], ts=range(size), payload=[object()] * size)
+        ],
+    }
+    configs = [stream({"memory": name}, id=name) for name in memory]
+    found = with_sources(TYPICAL, configs, SourceContext(Kinds(), "ms", tmp_path, memory))
+    assert found.carrying("texts") > 2 * found.carrying("numbers")
+    assert found.carried.keys() == {"numbers", "texts"}  # no codec takes the objects, and the run says so

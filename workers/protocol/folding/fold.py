@@ -250,14 +250,13 @@ class Folder:
         The last window gets the rest; without keys there is one window. A state that is NOTHING is made from the identity when
         its window has an event. Returns the outputs.
         """
-        outputs: list[OutputBatch] = []
         self._compile_in_time()
         if self._windows is not None:
             self._windows.fill(states, batch, keys)
-            return outputs
+            return []
         if self._waits and len(batch) > 2 * (most := self._interpreted_at_once):
             before = self._loop.events
-            outputs += self._fill(states, batch.cut(0, most), keys)
+            outputs = self._fill(states, batch.cut(0, most), keys)
             self._waits = self._loop.events - before == most
             return outputs + self.fold_windows(states, batch.cut(most, len(batch)), keys)
         return self._fill(states, batch, keys)
