@@ -22,7 +22,6 @@ from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between, readers
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import (
-    BEGINNING,
     COLD,
     COOLING,
     COOLING_ALONE,
@@ -33,6 +32,7 @@ from dgs.planner.prediction.costs import (
     INTERPRETED_FIRST,
     LEAST_REST,
     LOADING,
+    NEW_BYTES,
     SWITCH,
     Costs,
 )
@@ -101,7 +101,7 @@ class Predictor:
         """`are_new`: the hosts are new processes, which takes a while; by default several are."""
         self._program, self._topology, self._costs = program, topology, costs
         are_hosts = topology.hosts > 1 if are_new is None else are_new
-        self._run = _Run(topology.events, *((BEGINNING, LOADING) if are_hosts else (0.0, IMPORTING)))
+        self._run = _Run(topology.events, *((NEW_BYTES, LOADING) if are_hosts else (0.0, IMPORTING)))
         self._between = Between(program)
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
@@ -138,10 +138,10 @@ class Predictor:
 
 
 class _Run(NamedTuple):
-    """A run of so many events. `beginning`: the seconds that each of its first events costs a host more; `loading`: those of loading machine code."""
+    """A run of so many events. `new_bytes`: of memory that each of the first events of a host takes; `loading`: the seconds of loading machine code."""
 
     events: float
-    beginning: float
+    new_bytes: float
     loading: float
 
 
@@ -164,7 +164,9 @@ class _Model:
         for worker, one in self._traffic.items():
             taken[self._home[worker]] += one.rate
         first = FIRST_EVENTS / self._seconds if self._seconds else 0.0
-        hosts = {host: self._run.beginning * min(mine, first) for host, mine in taken.items()}
+        hosts = {
+            host: self._run.new_bytes * self._costs.byte * min(mine, first) for host, mine in taken.items()
+        }
         begun = max(hosts.values())
         for worker, work in self._own.items():
             hosts[self._home[worker]] += work
