@@ -147,14 +147,14 @@ class Costs:
         return self.call + self.column_calls.get(kind, 0.0)
 
     def compiled(self, kind: str) -> float | None:
-        """Return the seconds of one event in a compiled `update`, None if it is interpreted: that is refused, or no dearer.
+        """Return the seconds of one event in a compiled `update`, None if that is refused: then its cost is that of interpreting it.
 
         >>> costs = Costs(kinds={"a": 4e-7, "b": 4e-7}, compiled_kinds={"a": 5e-9, "b": 4e-7})
         >>> costs.compiled("a"), costs.compiled("b")
         (5e-09, None)
         """
         found = self.compiled_kinds.get(kind, max(self.compiled_kinds.values(), default=math.inf))
-        return found if found < self.event(kind) else None
+        return found if found != self.event(kind) and found < math.inf else None
 
     @property
     def is_interpreted(self) -> bool:
@@ -163,7 +163,9 @@ class Costs:
         >>> Costs(compiled_kinds={"a": 1.0}).is_interpreted, Costs().is_interpreted
         (True, False)
         """
-        return bool(self.compiled_kinds) and all(self.compiled(kind) is None for kind in self.compiled_kinds)
+        return bool(self.compiled_kinds) and all(
+            cost >= self.event(kind) for kind, cost in self.compiled_kinds.items()
+        )
 
 
 def _of_stream(costs: Mapping[str, float], stream: str, otherwise: float) -> float:

@@ -366,6 +366,21 @@ def test_a_long_run_is_compiled_and_a_short_one_interpreted():
     assert throughput(math.inf, {"value": 2e-6}) == interpreted
 
 
+def test_a_kind_whose_compiled_update_is_dearer_takes_part_in_the_loop_of_the_others():
+    def throughput(barrier):
+        values, barriers = (
+            Stream("v", TagSet.of(VALUE), {VALUE(): 1e6}),
+            Stream("b", TagSet.of(BARRIER), {BARRIER(): 1e5}),
+        )
+        topology = on(Topology([values, barriers]), 1)
+        costs = Costs(update=1e-6, compiled_kinds={"value": 1e-9, "barrier": barrier})
+        made = plan(Window(), topology, name="sequential")
+        return Predictor(Window(), topology, costs).predict(made).throughput
+
+    dearer, refused = throughput(1.1e-6), throughput(1e-6)
+    assert dearer > 3 * refused
+
+
 def test_events_that_synchronise_one_by_one_are_interpreted():
     streams = windows(4, cpus=1).streams
     made = plan(Window(), on(Topology(streams), 1), name="greedy", max_leaves=4)
@@ -486,7 +501,9 @@ def test_the_beginning_of_a_new_process_counts_once_a_run():
         made = plan(Window(), topology, name="sequential")
         return events / Predictor(Window(), topology, Costs()).predict(made).throughput
 
-    half, all_, many = (seconds(2, events) - seconds(1, events) for events in (1_000_000, 2_000_000, 40_000_000))
+    half, all_, many = (
+        seconds(2, events) - seconds(1, events) for events in (1_000_000, 2_000_000, 40_000_000)
+    )
     assert 0 < 2 * half == pytest.approx(all_)
     assert all_ == pytest.approx(many)
 
