@@ -244,13 +244,14 @@ class _Model:
         merged = stretched = 0.0
         for lane in mine.lanes:
             scalar = costs.event(str(lane.kind))
-            column = costs.column(str(lane.kind))
+            ends_windows = mine.windows and not lane.accumulates
+            column = None if ends_windows else costs.column(str(lane.kind))
             long = 0.0 if column is None else lane.share_of_long
             each = scalar if column is None else scalar + long * (min(scalar, column) - scalar)
             cuts = (
                 min(lane.stretches, mine.asked_rounds) if mine.accumulates and mine.asked else lane.stretches
             )
-            if mine.windows and not lane.accumulates:
+            if ends_windows:
                 stretched += lane.rate * mine.windows * (costs.join + costs.merge)
             stretched += lane.rate * (each + costs.read) + cuts * (
                 costs.stretch + long * costs.column_call(str(lane.kind))

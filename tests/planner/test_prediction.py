@@ -213,16 +213,18 @@ class Sums(Windows):
 
 
 def test_one_worker_that_folds_whole_windows_is_not_slowed_by_their_number():
-    def throughput(program, barriers):
+    def throughput(program, barriers, **kinds):
         streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): barriers})]
         streams += [Stream(name, TagSet.of(VALUE), {VALUE(): 50_000.0}) for name in ("v", "w")]
-        topology, costs = Topology(streams, [Machine("here", 1)], hosts=1), Costs(columns=3e-9)
+        topology, costs = Topology(streams, [Machine("here", 1)], hosts=1), Costs(columns=3e-9, kinds=kinds)
         return (
             Predictor(program, topology, costs).predict(plan(program, topology, name="sequential")).throughput
         )
 
     assert throughput(Sums(), 100.0) > 0.5 * throughput(Sums(), 10.0)
     assert throughput(without_batches(Sums()), 100.0) < 0.2 * throughput(Sums(), 100.0)
+    # each of the events that end windows is folded alone
+    assert throughput(Sums(), 100.0, barrier=1e-3) == pytest.approx(100_100 / 0.1, rel=0.1)
 
 
 @settings(max_examples=30, deadline=None)
