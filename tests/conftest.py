@@ -35,7 +35,7 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
 
 NOISY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """Machines are shared and noisy: no test may depend on timing."""
-settings.register_profile("dgs", derandomize=True, max_examples=25, **NOISY)  # the same examples every time
+settings.register_profile("dgs", derandomize=True, max_examples=15, **NOISY)  # the same examples every time
 # random examples: `make test-all`
 settings.register_profile("exploring", derandomize=False, print_blob=True, **NOISY)
 settings.load_profile("dgs")

@@ -161,6 +161,7 @@ def _file(where: Path, name: str, text: Callable[[], bytes]) -> Path:
         path = (place / name).with_suffix(TEXT)
         try:
             if not path.exists():
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _put(path, text())
         except OSError as error:
             why = error
@@ -171,7 +172,6 @@ def _file(where: Path, name: str, text: Callable[[], bytes]) -> Path:
 
 
 def _put(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
     part.write_bytes(data)
     part.replace(path)

@@ -99,7 +99,7 @@ def check(seeds):
             assert flows.counted_codes(found) == one.means(), f"seed {seed}"
 
 
-@seeds(300)
+@seeds(150)
 def test_the_form_of_a_key_does_not_depend_on_order_or_columns(monkeypatch, seeds):
     monkeypatch.setattr(columnar, "FEWEST", 0)
     check(seeds)

@@ -25,7 +25,7 @@ def check(seed):
     assert values(case.run()) == case.means(), f"seed {seed}"
 
 
-@seeds(600)
+@seeds(300)
 def test_corollary_4_4_deployment(seeds):
     """The compiled program has the outputs of the flow's definition."""
     for seed in seeds:
@@ -45,7 +45,7 @@ def test_a_tick_before_an_item_of_an_open_block_does_not_pass_the_block():
     assert values(case.run()) == case.means()
 
 
-@seeds(120)
+@seeds(60)
 def test_ticks_do_not_matter(seeds):
     for seed in seeds:
         case, r = flows.case(seed), random.Random(seed)
@@ -66,7 +66,7 @@ def named(seed):
         raise
 
 
-@seeds(40, share=30)
+@seeds(20, share=30)
 def test_corollary_4_4_under_random_plans(seeds):
     for seed in seeds:
         case = flows.case(seed)

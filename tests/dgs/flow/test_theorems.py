@@ -198,7 +198,7 @@ def test_late_keys(seeds):
         )
 
 
-@seeds(500)
+@seeds(250)
 def test_panes(seeds):
     """Two stacks equal recomputing."""
     panes = Panes(lambda a, b: a + b, ())

@@ -114,7 +114,7 @@ def merged_into_itself(compaction, state, increment):
     return merged(compaction, state, merged(compaction, state, increment))
 
 
-@seeds(500)
+@seeds(250)
 @pytest.mark.parametrize("name", LOOPS)
 def test_repeat_exact_is_batch(name, seeds):
     assert not [seed for seed in seeds if differs(name, seed, merged)]
