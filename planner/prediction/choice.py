@@ -44,7 +44,6 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     if not any(prediction.throughput for prediction in predicted):
         return replace(plans[0], because=UNKNOWN)
     is_alone = topology.hosts == 1
-    saved = [0.0, *(_saved(one, cautious(found), topology.events) for found in predicted[1:])]
     gain = LEAST_GAIN_ALONE if is_alone else LEAST_GAIN
     worthy = [
         i
@@ -61,7 +60,8 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     against = other if best == 0 else 0
     if is_alone:
         return replace(plans[best], because=_reason_alone(plans, predicted, best, against))
-    return replace(plans[best], because=_reason(plans, predicted, best, against, saved[against]))
+    gained = _saved(one, cautious(predicted[against]), topology.events) if against else 0.0
+    return replace(plans[best], because=_reason(plans, predicted, best, against, gained))
 
 
 def cautious(found: Prediction) -> float:

@@ -271,6 +271,9 @@ class _Model:
         that is merged event by event is interpreted as a whole.
         """
         costs, seconds = self._costs, 0.0
+        compiled = [lane for lane in mine.lanes if costs.compiled(str(lane.kind)) is not None]
+        if not mine.rate or not compiled or interpreted * self._seconds <= self._run.loading:
+            return interpreted
         stretches = sum(lane.stretches for lane in mine.lanes)
         is_mixed = any(costs.compiled(str(lane.kind)) is None for lane in mine.lanes if not lane.synchronises)
         if is_mixed and stretches * SHORT_LOOP > mine.rate:
@@ -281,17 +284,13 @@ class _Model:
             seconds += lane.rate * ((costs.event(kind) if each is None else each) + costs.read)
         cuts = pieces(mine) + turns + sum(lane.rate for lane in mine.lanes if lane.synchronises)
         if is_mixed:
-            cuts += sum(lane.stretches for lane in mine.lanes if costs.compiled(str(lane.kind)) is not None)
+            cuts += sum(lane.stretches for lane in compiled)
         seconds += (partial_states(mine) * AT_ONCE + stretches * SWITCH) * costs.merge
         calls = max(mine.rate / BATCH_EVENTS, cuts, mine.window_calls)
         # few events need few parts of the state
         each_once = sum(lane.rate * costs.event(str(lane.kind)) for lane in mine.lanes)
         translated = min(calls * costs.compiled_state, each_once)
         seconds += calls * (costs.stretch + costs.call + costs.compiled_call) + translated
-        if not mine.rate or all(costs.compiled(str(lane.kind)) is None for lane in mine.lanes):
-            return interpreted
-        if interpreted * self._seconds <= self._run.loading:
-            return interpreted
         first = min(1.0, INTERPRETED_FIRST / (mine.rate * self._seconds))
         return first * interpreted + (1 - first) * min(
             interpreted, seconds + self._run.loading / self._seconds

@@ -19,12 +19,13 @@ from dgs.planner.optimizers import cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction import model
-from dgs.planner.prediction.costs import IMPORTING, TYPICAL, Costs
+from dgs.planner.prediction.costs import IMPORTING, INTERPRETED_FIRST, LOADING, TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import FEW_EVENTS, Between, _Near, traffic
 from dgs.planner.topology import Machine, Stream, Topology, kind_rates
 from dgs.semantics.sequential import without_batches
 from dgs.workers.protocol.bounds import BOUNDS
+from dgs.workers.protocol.folding import fold, to_compile
 from tests.planner.instances import instances, random_instance
 from tests.planner.test_optimizers import BARRIER, UPDATE, VALUE, VIEW, Copying, Join, Window, windows
 
@@ -347,6 +348,11 @@ def test_events_that_cross_hosts_take_the_time_of_their_bytes():
 
 def test_stretches_are_short_for_the_model_where_they_are_for_workers():
     assert (BOUNDS.few_events, BOUNDS.short_loop) == (FEW_EVENTS, model.SHORT_LOOP)
+
+
+def test_machine_code_is_worth_loading_for_the_model_when_it_is_for_workers():
+    ours = INTERPRETED_FIRST, LOADING, IMPORTING
+    assert ours == (fold.FIRST, to_compile.LOADING, to_compile.IMPORTING)
 
 
 def test_a_long_run_is_compiled_and_a_short_one_interpreted():

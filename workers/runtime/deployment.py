@@ -58,9 +58,13 @@ class Deployment:
 
     def _expected(self, tags: ImplTagSet) -> float:
         """Return about how many events of a set of implementation tags will come, infinite if that is not known."""
-        total = sum(rate for rates in self.job.rates.values() for rate in rates.values())
-        is_known = total and not self.point.epoch
-        return self.job.events * self._rate(tags) / total if is_known else math.inf
+        is_known = self._total_rate and not self.point.epoch
+        return self.job.events * self._rate(tags) / self._total_rate if is_known else math.inf
+
+    @cached_property
+    def _total_rate(self) -> float:
+        """The known events per second of all streams."""
+        return sum(rate for rates in self.job.rates.values() for rate in rates.values())
 
     @cached_property
     def lanes(self) -> Lanes:
