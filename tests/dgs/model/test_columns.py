@@ -95,3 +95,54 @@ def test_nbytes_grows_with_the_rows(name):
 )
 def test_nbytes_of_arrow_is_about_what_arrow_says(array):
     assert columns.nbytes(array) == pytest.approx(array.nbytes, rel=0.02)
+
+
+TIMES = st.datetimes() | st.none()
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        *((pa.timestamp(unit), TIMES) for unit in ("s", "ms", "us", "ns")),
+        (pa.timestamp("us", "UTC"), TIMES),
+        (pa.date32(), st.dates() | st.none()),
+        (pa.date64(), st.dates() | st.none()),
+        (pa.string(), st.sampled_from(["a", "b", "", None])),
+        (pa.list_(pa.int64()), st.lists(st.integers(0, 3), max_size=2) | st.none()),
+    ],
+    ids=str,
+)
+@given(data=st.data())
+def test_to_list_of_an_arrow_array_has_the_objects_of_arrow(kind, rows, data):
+    values = data.draw(st.lists(rows, max_size=6))
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        values = [
+            value if value is None else value.replace(year=2000)
+            for value in values
+            if not value or (value.month, value.day) != (2, 29)
+        ]
+    array = pa.array(values, pa.timestamp("us") if pa.types.is_timestamp(kind) else kind).cast(
+        kind, safe=False
+    )
+    for one in (array, array[1:], pa.chunked_array([array, array[:2]])):
+        assert [(type(row), row) for row in columns.to_list(one)] == [
+            (type(row), row) for row in one.to_pylist()
+        ]
+
+
+@pytest.mark.parametrize("coded", [["b", None, "a", "b"], [None], []], ids=str)
+def test_to_list_of_a_dictionary_has_its_values_and_nulls(coded):
+    array = pa.array(coded, pa.string()).dictionary_encode()
+    for one in (
+        array,
+        array[1:],
+        pa.chunked_array([array, array]),
+        pa.array(coded, pa.string()).dictionary_encode("encode"),
+    ):
+        assert columns.to_list(one) == one.to_pylist()
+
+
+def test_to_list_refuses_times_that_python_lacks_as_arrow_does():
+    late = pa.array([400_000_000_000], pa.timestamp("s"))
+    with pytest.raises((OverflowError, ValueError)):
+        columns.to_list(late)
