@@ -53,13 +53,13 @@ class PicoFlow(Flow):
 
     @property
     def sinks(self) -> list[str]:
-        """The path of each sink, in the order of reading."""
-        paths = [one.operator.path for one in terms_of(self.root, New) if isinstance(one.operator, Sink)]
+        """The folder of each sink, in the order of reading."""
+        paths = [one.operator.folder for one in terms_of(self.root, New) if isinstance(one.operator, Sink)]
         return list(dict.fromkeys(paths))
 
     @property
     def outlets(self) -> list[str]:
-        """The path of each sink, and "" for the output of the pipeline, if it has one."""
+        """The folder of each sink, and "" for the output of the pipeline, if it has one."""
         return [*self.sinks, *([""] if gives_output(self.root) else [])]
 
     @cached_property
@@ -155,7 +155,7 @@ class _Lowering:
         if given is None:
             raise self._refused(term, "has no input")
         if isinstance(operator, Sink):
-            self.written.setdefault(operator.path, []).append(given)
+            self.written.setdefault(operator.folder, []).append(given)
             return None
         if isinstance(operator, Elementwise):
             return replace(given, edge=self._elementwise(operator, given.edge))

@@ -10,9 +10,11 @@ and then into windows. Operators on single elements do not depend on how a colle
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from dgs.flow.edge_types import fits
@@ -83,6 +85,11 @@ class Sink(Operator):
 
     path: str
     offers: ClassVar[int] = 0
+
+    @property
+    def folder(self) -> str:
+        """The path in its shortest form: sinks of one folder write into one file."""
+        return os.path.normpath(self.path)
 
     @property
     def label(self) -> str:
@@ -204,9 +211,9 @@ def from_stream(
 
 
 @checks_call
-def to_jsonl(path: str) -> Sink:
-    """Write each value as a line of `outputs.jsonl` in a folder."""
-    return Sink(path)
+def to_jsonl(path: str | Path) -> Sink:
+    """Write each value as a line of `outputs.jsonl` in a folder. Sinks of one folder write into one file."""
+    return Sink(os.fspath(path))
 
 
 @checks_call

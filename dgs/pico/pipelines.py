@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import MissingInputError
+from dgs.errors import MissingInputError, OutputUnwritableError
 from dgs.flow.edge_types import shown_type, takes
 from dgs.flow.mistakes import FlowError, checks_call, checks_calls, user_place
+from dgs.named_files import check_named, write_named
 from dgs.pico.inference import Checker
 from dgs.pico.lowering import PicoFlow
 from dgs.pico.operators import UNNAMED, Operator, Source, Unknown
@@ -29,6 +30,8 @@ from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, drawn, sources_
 
 if TYPE_CHECKING:
     from dgs.model.program import Program
+
+_OUTPUTS, _BY = "outputs.jsonl", "pipeline.run()"
 
 Streams = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each `from_stream`, (ts, value), in order of ts."""
@@ -116,8 +119,10 @@ class Pipeline:
         import dgs
 
         flow = self.flow()
-        run = dgs.run(flow, streams=self._inputs(streams), runtime=runtime, **options)
         paths = flow.outlets
+        for path in filter(None, paths):
+            _check_sink(Path(path))
+        run = dgs.run(flow, streams=self._inputs(streams), runtime=runtime, **options)
         for number, path in enumerate(paths):
             if path:
                 _write(
@@ -199,7 +204,15 @@ def _rows(source: Source) -> Iterator[Any]:
         yield from csv.DictReader(file) if source.form == "csv" else (line.rstrip("\n") for line in file)
 
 
+def _check_sink(folder: Path) -> None:
+    """Make the folder of a sink. Raises OutputUnwritableError, and ForeignFileError for outputs that are not those of a run before."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputUnwritableError(path=folder, problem=error.strerror) from None
+    check_named(folder / _OUTPUTS, _BY)
+
+
 def _write(folder: str, values: Iterable[Any]) -> None:
-    Path(folder).mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n" for value in values]
-    (Path(folder) / "outputs.jsonl").write_text("".join(lines), encoding="utf-8")
+    write_named(Path(folder) / _OUTPUTS, "".join(lines), _BY)

@@ -6,7 +6,9 @@ from collections import Counter
 import pytest
 
 import dgs
+from dgs.errors import OutputUnwritableError
 from dgs.flow import FlowError
+from dgs.named_files import ForeignFileError
 from dgs.pico import (
     first,
     from_csv,
@@ -71,6 +73,39 @@ def test_each_sink_gets_its_values(path, tmp_path):
     to(new(from_lines(path, structure="list")), lengths, words).run()
     assert written(tmp_path / "lengths") == [(len(line),) for line in LINES]
     assert dict(written(tmp_path / "words")) == Counter(" ".join(LINES).split())
+
+
+def test_a_run_writes_over_its_own_outputs_and_over_no_other_file(path, tmp_path):
+    outputs = tmp_path / "out" / "outputs.jsonl"
+    pipeline = new(from_lines(path, structure="list")) | word_count | new(to_jsonl(str(tmp_path / "out")))
+    pipeline.run()
+    assert written(tmp_path / "out") == pipeline.run().outputs
+    with outputs.open("a") as file:
+        file.write("a note\n")
+    changed = outputs.read_bytes()
+    with pytest.raises(ForeignFileError, match="was not made by"):
+        pipeline.run()
+    assert outputs.read_bytes() == changed
+
+
+def test_sinks_of_one_folder_write_into_one_file(path, tmp_path):
+    folders = [str(tmp_path / "same"), f"{tmp_path}/./same/"]
+    lengths, words = (
+        new(map(f)) | new(to_jsonl(folder)) for f, folder in zip((len, str.split), folders, strict=True)
+    )
+    to(new(from_lines(path, structure="list")), lengths, words).run()
+    values = [json.loads(line) for line in (tmp_path / "same" / "outputs.jsonl").read_text().splitlines()]
+    assert Counter(str(one) for one in values) == Counter(
+        str(one) for line in LINES for one in (len(line), line.split())
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_reported(path, tmp_path):
+    (tmp_path / "out").write_text("a file")
+    pipeline = new(from_lines(path, structure="list")) | new(to_jsonl(str(tmp_path / "out")))
+    with pytest.raises(OutputUnwritableError, match="out"):
+        pipeline.run()
+    assert (tmp_path / "out").read_text() == "a file"
 
 
 def test_rows_of_a_csv_file_are_read(tmp_path):

@@ -207,5 +207,5 @@ def test_wrong_plan_files_name_the_problem(
 def test_sinks_of_a_pipeline_are_those_of_the_plan_file(write: Any, tmp_path: Path) -> None:
     (tmp_path / "a.txt.jsonl").write_text("")
     path = write("files", streams=["a.txt"])
-    with pytest.raises(PlanFileError, match=r"leave it out, and write `sinks: \[{jsonl: {path: out/}}\]`"):
+    with pytest.raises(PlanFileError, match=r"leave it out, and write `sinks: \[{jsonl: {path: out}}\]`"):
         dgs.run(path)
