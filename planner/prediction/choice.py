@@ -53,7 +53,8 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     best = max(worthy, key=lambda i: (cautious(predicted[i]), -len(plans[i])))
     late = with_late_keys(topology)
     if late is not topology and not is_alone:
-        best = _ready_for_late_keys(best, plans, predicted, Predictor(program, late, costs))
+        later = Predictor(program, late, costs)
+        best = _ready_for_late_keys(best, plans, predicted, later, topology.events)
     other = max(
         (i for i in range(len(plans)) if i and i != best), key=lambda i: predicted[i].throughput, default=0
     )
@@ -106,11 +107,12 @@ def _reason_alone(plans: Sequence[Plan], predicted: Sequence[Prediction], best: 
 
 
 def _ready_for_late_keys(
-    best: int, plans: Sequence[Plan], predicted: Sequence[Prediction], late: Predictor
+    best: int, plans: Sequence[Plan], predicted: Sequence[Prediction], late: Predictor, events: float
 ) -> int:
-    """Return which of the plans that are as fast as the best one is the fastest once most keys are new.
+    """Return which of the plans that are as fast as the best one is the fastest once most keys are new. `events`: those of the run.
 
-    A single worker is replaced only by a plan in which hardly any event synchronises, since its prediction is the surest.
+    A single worker is replaced only by a plan in which hardly any event synchronises, since its prediction is the surest. The plan must be
+    worthy as any other.
     """
     least = predicted[best].throughput / ALIKE
     alike = [
@@ -120,7 +122,7 @@ def _ready_for_late_keys(
     ]
     then = {i: late.predict(plans[i]).throughput for i in dict.fromkeys((best, *alike))}
     other = max(then, key=then.__getitem__)
-    return other if then[other] > LEAST_GAIN * then[best] else best
+    return other if _is_worthy(then[best], then[other] / LEAST_GAIN, events) else best
 
 
 def with_late_keys(topology: Topology) -> Topology:

@@ -133,6 +133,22 @@ def test_several_hosts_save_time_that_can_be_noticed():
     assert len(chosen(events=math.inf)) > 1
 
 
+def test_late_keys_of_a_short_run_do_not_need_several_hosts():
+    """The known key gains nothing from a second host, the others do if the run is long enough."""
+
+    def chosen(events):
+        view, update = (
+            Stream(name, TagSet.of(kind), {kind("early"): share}, share / 1000, events=events)
+            for name, kind, share in (("v", VIEW, 1000.0), ("u", UPDATE, 10.0))
+        )
+        return plan(
+            Join(), on(Topology([view, update]), 2), name="cost", costs=Costs(update=1e-5, columns=None)
+        )
+
+    assert len(chosen(events=500)) == 1
+    assert len(chosen(events=50_000)) > 1
+
+
 def test_leaves_wait_for_late_keys_only_where_they_cost_nothing_before_they_come():
     def leaves(program, costs, barriers=1.0):
         views = Stream("v", TagSet.of(VIEW), {VIEW("early"): 1000.0}, 0.1)
