@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +18,11 @@ from dgs.job.units import MOST_PER_SECOND, parse_rate
 from dgs.planner.drawing.chart import Line, as_svg
 from dgs.planner.given_rates import with_rates
 from dgs.planner.optimizers.by_name import make_plan
+from dgs.planner.prediction.costs import IMPORTING, LOADING
 from dgs.planner.prediction.latency import Latency
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine
+from dgs.workers.protocol.folding.to_compile import COMPILER
 from dgs.workers.virtual.virtual_figures import Simulated, in_virtual_time
 
 if TYPE_CHECKING:
@@ -115,8 +118,9 @@ def at_given_rates(prepared: Prepared, text: str) -> Prepared:
 
 
 def predicted(prepared: Prepared, costs: Costs) -> Prediction:
-    """Return the prediction for a job as it is: its plan, on its hosts."""
-    return Predictor(prepared.program, prepared.topology, costs).predict(prepared.plan)
+    """Return the prediction for a job as it is: its plan, on its hosts, or in this process."""
+    loading = LOADING if COMPILER in sys.modules else IMPORTING
+    return Predictor(prepared.program, prepared.topology, costs, loading=loading).predict(prepared.plan)
 
 
 def predictions(

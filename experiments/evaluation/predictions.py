@@ -20,6 +20,7 @@ from dgs.bench.contestants import measured_job
 from dgs.bench.fingerprint import Fingerprint
 from dgs.bench.measuring import Contestant, Expected, Measured, measured
 from dgs.planner.drawing.chart import Line
+from dgs.workers.protocol.folding.to_compile import load_compiler
 from experiments.evaluation.choices import (
     HOPELESS,
     JOBS,
@@ -75,6 +76,7 @@ QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repet
 def predictions(trials: Trials) -> Finding:
     """Measure plans of each job, and predict their throughput."""
     pairs: list[Pair] = []
+    load_compiler()  # all runs in this process are warm, and their predictions know it
     with hosts_of_ray(2 if "ray" in trials.places else 0):
         for job in trials.jobs or MADE:
             pairs += _pairs(job, trials)

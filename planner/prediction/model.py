@@ -70,9 +70,8 @@ class Busiest:
     joins: float
 
     def __str__(self) -> str:
-        if self.joins:
-            return f"{self.worker} joins {self.joins:,.0f} times a second"
-        return f"{self.worker} processes {self.events:,.0f} events a second"
+        joins, processes = f"joins {self.joins:,.0f} times", f"processes {self.events:,.0f} events"
+        return f"{self.worker} {joins if self.joins else processes} a second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +95,18 @@ class Predictor:
     """Predicts plans of one program on one topology, which has the host processes and the cores that they share."""
 
     def __init__(
-        self, program: Program, topology: Topology, costs: Costs, *, are_new: bool | None = None
+        self,
+        program: Program,
+        topology: Topology,
+        costs: Costs,
+        *,
+        are_new: bool | None = None,
+        loading: float = IMPORTING,
     ) -> None:
-        """`are_new`: the hosts are new processes, which takes a while; by default several are."""
+        """`are_new`: the hosts are new processes, which takes a while; by default several are. `loading`: what loading takes in one that is not."""
         self._program, self._topology, self._costs = program, topology, costs
         are_hosts = topology.hosts > 1 if are_new is None else are_new
-        self._run = _Run(topology.events, *((NEW_BYTES, LOADING) if are_hosts else (0.0, IMPORTING)))
+        self._run = _Run(topology.events, *((NEW_BYTES, LOADING) if are_hosts else (0.0, loading)))
         self._between = Between(program)
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:

@@ -372,12 +372,12 @@ def test_machine_code_is_worth_loading_for_the_model_when_it_is_for_workers():
 
 
 def test_a_long_run_is_compiled_and_a_short_one_interpreted():
-    def throughput(events, compiled_kinds):
+    def throughput(events, compiled_kinds, loading=IMPORTING):
         stream = Stream("v", TagSet.of(VALUE), {VALUE(): 1000.0}, events=events)
         costs = Costs(update=1e-6, compiled_kinds=compiled_kinds)
         topology = on(Topology([stream]), 1)
         return (
-            Predictor(Window(), topology, costs)
+            Predictor(Window(), topology, costs, loading=loading)
             .predict(plan(Window(), topology, name="sequential"))
             .throughput
         )
@@ -385,6 +385,7 @@ def test_a_long_run_is_compiled_and_a_short_one_interpreted():
     interpreted = throughput(math.inf, {})
     loading = IMPORTING * interpreted  # the events that are interpreted in that time
     assert throughput(0.9 * loading, {"value": 2e-9}) == interpreted
+    assert throughput(0.9 * loading, {"value": 2e-9}, LOADING) > 3 * interpreted
     assert throughput(2 * loading, {"value": 2e-9}) == pytest.approx(2 * interpreted, rel=0.05)
     assert throughput(math.inf, {"value": 2e-9}) > 100 * interpreted
     assert throughput(math.inf, {"value": 2e-6}) == interpreted

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -250,6 +251,14 @@ def test_machine_code_is_loaded_once_it_takes_less_time_than_interpreting_the_re
     assert folder.interpreted == interpreted
     counts = folder.compiled_counts
     assert (0 if counts is None else counts.compiled_events) == 399 - interpreted
+
+
+def test_machine_code_does_not_pay_for_the_few_events_that_no_batch_takes():
+    load_compiler()
+    loop = SimpleNamespace(events=10, timed=10, seconds=0.01)
+    to_compile = ToCompile(Inverse().states()[0].update, False, 2000, ticking(1.0))
+    assert to_compile.pays(loop, 0)
+    assert not to_compile.pays(loop, 990)
 
 
 def test_the_loop_takes_over_in_the_middle_of_a_large_release(machine, monkeypatch):

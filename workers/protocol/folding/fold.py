@@ -106,8 +106,17 @@ class Folder:
 
     def _compile_in_time(self) -> None:
         """Have the update compiled from now on if that pays."""
-        if self._to_compile is not None and self._loop.timed and self._to_compile.pays(self._loop):
+        if (
+            self._to_compile is not None
+            and self._loop.timed
+            and self._to_compile.pays(self._loop, self._in_batches)
+        ):
             self._compile(self._to_compile)
+
+    @property
+    def _in_batches(self) -> int:
+        """The number of events that were folded by `update_batch` or `update_windows`."""
+        return sum(one.events for one in (self._columns, self._windows) if one is not None)
 
     @property
     def compiled_counts(self) -> CompiledCounts | None:
@@ -329,9 +338,11 @@ class _Columns:
 
     def __init__(self, code: UserCode, update_batch: UpdateBatch) -> None:
         self._code, self._update_batch, self._states = code, update_batch, States(code.program)
+        self.events = 0
 
     def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs."""
+        self.events += len(batch)
         emit = BatchEmitter(batch, outputs)
         new = self._code.call("update_batch", self._update_batch, state, batch.seen(), emit, at=batch)
         emit.finish()

@@ -25,6 +25,7 @@ class Windows:
 
     def __init__(self, code: UserCode, update_windows: UpdateWindows, joined: Joined) -> None:
         self._code, self._update_windows, self._joined = code, update_windows, joined
+        self.events = 0
 
     def split(self, release: Release) -> tuple[list[EventBatch], list[EventBatch]] | None:
         """Return the events of the only lane that does not accumulate, and all others. None unless there is one among several."""
@@ -65,6 +66,7 @@ class Windows:
 
     def fill(self, states: list[State], batch: EventBatch, keys: EventBatch | None) -> None:
         """Fold a batch into the partial states of windows: see `Folder.fold_windows`."""
+        self.events += len(batch)
         stops, filled = windows_of(batch, keys)
 
         def update_windows() -> list[State]:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 MOST_LETTERS = 300
 """The most characters of a reason why events are interpreted."""
-LOADING, IMPORTING = 0.01, 0.3
+LOADING, IMPORTING = 0.01, 0.1
 """The seconds of interpreting that are worth loading machine code, and worth importing the compiler first.
 
-Loading takes about as long; importing up to 0.1 s, which is lost if the loop is not in the cache yet.
+Loading takes about as long, importing 0.06 s, which is lost if the loop is not in the cache yet.
 """
 COMPILER = "dgs.compiled.machine"
 """The last module of the compiler that is imported."""
@@ -37,13 +37,15 @@ class ToCompile(NamedTuple):
     expected: float = math.inf
     clock: Clock = no_time
 
-    def pays(self, loop: ScalarLoop) -> bool:
+    def pays(self, loop: ScalarLoop, in_batches: int) -> bool:
         """Return whether loading machine code takes less time than interpreting the events to come, judged by those that were timed.
 
-        If their number is not known, as many may come as have come.
+        As large a share of them is interpreted as before: `in_batches` events were not. If their number is not known, as many may come as
+        have come.
         """
-        left = self.expected - loop.events
-        to_come = left * loop.seconds / loop.timed if 0 <= left < math.inf else loop.seconds
+        seen = loop.events + in_batches
+        left, share = self.expected - seen, loop.events / seen
+        to_come = left * share * loop.seconds / loop.timed if 0 <= left < math.inf else loop.seconds
         return to_come > (LOADING if COMPILER in sys.modules else IMPORTING)
 
 
