@@ -43,7 +43,8 @@ def _counted(values: Int64s | RowNumbers) -> int | bytes:
     """Return the first number if the numbers are consecutive, else all as bytes."""
     if isinstance(values, RowNumbers):
         return values.first if values.count else b""
-    return int(values[0]) if len(values) and (np.diff(values) == 1).all() else _numbers(values)
+    may_be = len(values) and int(values[-1]) - int(values[0]) == len(values) - 1
+    return int(values[0]) if may_be and (np.diff(values) == 1).all() else _numbers(values)
 
 
 def _from_counted(content: int | bytes, rows: int) -> Int64s | RowNumbers:

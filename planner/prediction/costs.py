@@ -195,10 +195,10 @@ LOADING, IMPORTING = 0.01, 0.1
 Importing takes 0.06 s only. But with less than it is worth, a faster machine, whose events are worth less, would be predicted to be slower.
 """
 
-FIRST_EVENTS, NEW_BYTES = 2e6, 12.0
+FIRST_EVENTS, NEW_BYTES = 4e6, 2.0
 """The first events of a host, which is a new process, and the bytes of new memory that each takes. Later ones find memory that was used before.
 
-Measured with an `update_batch` of 3 ns: 0.5 M events took 4 ms more than in a process that had run before, 2 M 25 ms, and 8 M 25 to 40 ms.
+Measured with three programs in columns: 0.5 M and 2 M events took 3 to 4 ms more than in a process that had run before, and 8 M 8 to 16 ms.
 """
 
 TYPICAL_COLUMNS = 3e-9

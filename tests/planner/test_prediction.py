@@ -19,7 +19,7 @@ from dgs.planner.optimizers import cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction import model
-from dgs.planner.prediction.costs import IMPORTING, INTERPRETED_FIRST, LOADING, TYPICAL, Costs
+from dgs.planner.prediction.costs import FIRST_EVENTS, IMPORTING, INTERPRETED_FIRST, LOADING, TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import FEW_EVENTS, Between, _Near, traffic
 from dgs.planner.topology import Machine, Stream, Topology, kind_rates
@@ -527,7 +527,8 @@ def test_the_beginning_of_a_new_process_counts_once_a_run():
         return events / Predictor(Window(), topology, Costs()).predict(made).throughput
 
     half, all_, many = (
-        seconds(2, events) - seconds(1, events) for events in (1_000_000, 2_000_000, 40_000_000)
+        seconds(2, events) - seconds(1, events)
+        for events in (FIRST_EVENTS / 2, FIRST_EVENTS, 10 * FIRST_EVENTS)
     )
     assert 0 < 2 * half == pytest.approx(all_)
     assert all_ == pytest.approx(many)

@@ -80,8 +80,8 @@ COLUMN_OUTPUT, COMPILED_OUTPUT = 4e-9, 1e-9
 LONGEST_SENTENCE = 200
 """The most characters of an exception's text to keep."""
 
-LEAST_COLUMNS, LEAST_COMPILED = 0.5e-9, 1.2e-9
-"""The least seconds per event in `update_batch`, and in a compiled `update`, which also merges streams. Memory sets this limit."""
+LEAST_EVENT = 1.2e-9
+"""The least seconds per event in `update_batch` and in a compiled `update`. Memory sets this limit: a trial's few events are in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class _Trying:
         loop = ScalarLoop(UserCode(self._program), first.update)
         update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)
         for kind, seconds, call, more in self._in_columns(update.fold, COMPILED_OUTPUT, apart=0.5):
-            each = max(seconds, LEAST_COMPILED)
+            each = max(seconds, LEAST_EVENT)
             dearest = max(call, self.costs.compiled_call if self.costs.compiled_kinds else 0.0)
             state = max(more, self.costs.compiled_state)
             kinds = {**self.costs.compiled_kinds, kind: each}
@@ -263,7 +263,7 @@ class _Trying:
             longest = max(outputs, key=len, default=None)
             each = 0.0 if longest is None else seconds_of_output(self._sinks, longest)
             written = each * sum(map(len, outputs)) / size
-            each = max(LEAST_COLUMNS, min(whole - first, whole - alone) / max(1, size - few))
+            each = max(LEAST_EVENT, min(whole - first, whole - alone) / max(1, size - few))
             return each + written, alone, max(0.0, whole - alone - size * each)
 
         for kind, batch in _by_kind(self._batches):
