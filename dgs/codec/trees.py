@@ -202,7 +202,7 @@ def pack_with_sizes(tree: list[Any], at: int) -> tuple[bytes | memoryview, list[
         ends.append(len(packer.getbuffer()))
     for part in tree[at + 1 :]:
         packer.pack(part)
-    whole = memoryview(packer.getbuffer())
+    whole: memoryview = packer.getbuffer()
     sizes = [end - begin for begin, end in pairwise(ends)]
     return (whole if len(whole) > MOST_COPIED else whole.tobytes()), sizes
 
