@@ -202,10 +202,7 @@ class EventBatch:
 
     def tag_list(self) -> list[Tag]:
         """Return the tag of every event."""
-        if self.codes is None:
-            return [self.tags[0]] * len(self)
-        tags = self.tags
-        return [tags[code] for code in self.codes.tolist()]
+        return tags_at(self.tags, self.codes, len(self))
 
     def events(self) -> list[Event]:
         """Return the events as Python objects."""
@@ -218,12 +215,23 @@ class EventBatch:
         every event of a list again and again. Events have the declared stream, also if it is split.
         """
         n = len(self)
-        codes = self.codes
-        tags = repeat(self.tags[0], n) if codes is None else map(self.tags.__getitem__, codes.tolist())
+        tags = repeat(self.tags[0], n) if self.codes is None else self.tag_list()
         payload = repeat(None, n) if self.payload is None else columns.to_list(self.payload)
         times = iter(self.ts.tolist())
         stream = declared_stream(self.stream)
         return map(event_of_row, zip(tags, repeat(stream, n), times, payload, strict=True)), times
+
+
+def tags_at(tags: tuple[Tag, ...], codes: Codes | None, count: int) -> list[Tag]:
+    """Return the tag of every row, of which there are `count`. Without codes all have the first tag."""
+    if codes is None:
+        return [tags[0]] * count
+    if len(tags) > count:
+        return [tags[code] for code in codes.tolist()]
+    found: list[Tag] = np.fromiter(tags, object, len(tags))[
+        codes
+    ].tolist()  # five times as fast if there are many
+    return found
 
 
 OF = "EventBatch.of"

@@ -20,7 +20,7 @@ from dgs import codec
 from dgs.errors import CodecError, ProgramError
 from dgs.model import columns
 from dgs.model.columns import Column, RowNumbers
-from dgs.model.events import Codes, EventBatch, Int64s
+from dgs.model.events import Codes, EventBatch, Int64s, tags_at
 from dgs.model.tags import Kind, Tag
 
 _FIRST = np.zeros(1, dtype=np.int64)
@@ -108,9 +108,7 @@ class OutputBatch:
 
     def tag_list(self) -> list[Tag]:
         """Return the tag of each output's event."""
-        if self.codes is None:
-            return [self.tags[0]] * len(self)
-        return [self.tags[code] for code in self.codes.tolist()]
+        return tags_at(self.tags, self.codes, len(self))
 
 
 def with_event(error: CodecError, batch: OutputBatch, encode: Callable[[Any], object]) -> CodecError:
