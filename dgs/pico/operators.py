@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from dgs.flow.edge_types import fits
@@ -211,9 +210,9 @@ def from_stream(
 
 
 @checks_call
-def to_jsonl(path: str | Path) -> Sink:
+def to_jsonl(path: str) -> Sink:
     """Write each value as a line of `outputs.jsonl` in a folder. Sinks of one folder write into one file."""
-    return Sink(os.fspath(path))
+    return Sink(path)
 
 
 @checks_call
