@@ -59,7 +59,7 @@ def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
 
 def encode_with_sizes(
     tree: Callable[[Value], list[Any]], value: Value, *, at: int
-) -> tuple[bytes | memoryview, list[int]]:
+) -> tuple[bytes, list[int]]:
     """Return the same for a tree that is a list, and the number of bytes of each item of the list at position `at` in it."""
     return _packed(lambda: pack_with_sizes(tree(value), at))
 

@@ -174,19 +174,13 @@ def too_deep() -> CodecError:
     )
 
 
-MOST_COPIED = 64 * 2**10
-"""The most bytes of a packed tree that are copied."""
-
-
 def pack(tree: Any) -> bytes:
     """Return the bytes of a tree."""
     return msgpack.Packer(strict_types=True, default=_beyond).pack(tree)  # type: ignore[no-any-return]
 
 
-def pack_with_sizes(tree: list[Any], at: int) -> tuple[bytes | memoryview, list[int]]:
+def pack_with_sizes(tree: list[Any], at: int) -> tuple[bytes, list[int]]:
     """Return the bytes of a tree that is a list, and the number of bytes of each item of the list at position `at` in it.
-
-    Many bytes are not copied: a copy takes new memory, which takes as long as packing.
 
     >>> pack_with_sizes([1, ["a", "bcd"], 2], 1) == (pack([1, ["a", "bcd"], 2]), [2, 4])
     True
@@ -202,9 +196,7 @@ def pack_with_sizes(tree: list[Any], at: int) -> tuple[bytes | memoryview, list[
         ends.append(len(packer.getbuffer()))
     for part in tree[at + 1 :]:
         packer.pack(part)
-    whole: memoryview = packer.getbuffer()
-    sizes = [end - begin for begin, end in pairwise(ends)]
-    return (whole if len(whole) > MOST_COPIED else whole.tobytes()), sizes
+    return packer.bytes(), [end - begin for begin, end in pairwise(ends)]
 
 
 def _beyond(value: Any) -> Any:

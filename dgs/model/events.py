@@ -228,10 +228,8 @@ def tags_at(tags: tuple[Tag, ...], codes: Codes | None, count: int) -> list[Tag]
         return [tags[0]] * count
     if len(tags) > count:
         return [tags[code] for code in codes.tolist()]
-    found: list[Tag] = np.fromiter(tags, object, len(tags))[
-        codes
-    ].tolist()  # five times as fast if there are many
-    return found
+    own = np.fromiter(tags, object, len(tags))  # five times as fast as Python if there are many rows
+    return own[codes].tolist()  # type: ignore[no-any-return]
 
 
 OF = "EventBatch.of"

@@ -121,7 +121,7 @@ class Pipeline:
         flow = self.flow()
         paths = flow.outlets
         for path in filter(None, paths):
-            _check_sink(Path(path))
+            _make_folder(Path(path))
         run = dgs.run(flow, streams=self._inputs(streams), runtime=runtime, **options)
         for number, path in enumerate(paths):
             if path:
@@ -204,8 +204,8 @@ def _rows(source: Source) -> Iterator[Any]:
         yield from csv.DictReader(file) if source.form == "csv" else (line.rstrip("\n") for line in file)
 
 
-def _check_sink(folder: Path) -> None:
-    """Make the folder of a sink. Raises OutputUnwritableError, and ForeignFileError for outputs that are not those of a run before."""
+def _make_folder(folder: Path) -> None:
+    """Make the folder of a sink. Raises OutputUnwritableError, and ForeignFileError if it has outputs that no run before has written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -103,7 +103,7 @@ class Predictor:
         are_new: bool | None = None,
         loading: float = IMPORTING,
     ) -> None:
-        """`are_new`: the hosts are new processes, which takes a while; by default several are. `loading`: what loading takes in one that is not."""
+        """`are_new`: the hosts are new processes, which takes a while; by default several are. `loading`: the seconds of loading machine code where they are not."""
         self._program, self._topology, self._costs = program, topology, costs
         are_hosts = topology.hosts > 1 if are_new is None else are_new
         self._run = _Run(topology.events, *((NEW_BYTES, LOADING) if are_hosts else (0.0, loading)))

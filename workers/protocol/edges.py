@@ -17,10 +17,7 @@ from dataclasses import dataclass
 
 from dgs.errors import FrameGapError
 from dgs.model.order import BEGIN, END, OrderKey
-from dgs.workers.protocol.messages import Events, Frame, Message
-
-FRAME_BYTES = 4 * 2**20
-"""A frame with events of so many bytes has no more events. The memory of larger ones is new each time, which takes longer than writing to it."""
+from dgs.workers.protocol.messages import Frame, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +81,12 @@ class Edge:
         self.peer = Peer(frame.lowest_frontier, frame.load)
         return True
 
-    def next_frames(self, me: Peer) -> Iterator[Frame]:
-        """Remove all waiting messages and yield them as the next frames. `me`: the news of this host, which the last one has.
-
-        A frame before it repeats the last news: events that are still to come may be behind the new frontier.
-        """
-        outgoing, self.outgoing = self.outgoing, []
-        first = size = 0
-        for place, (_, message) in enumerate(outgoing):
-            if type(message) is Events:
-                if size >= FRAME_BYTES:
-                    yield self._frame(outgoing[first:place], self.told)
-                    first, size = place, 0
-                size += message.batch.nbytes
+    def next_frame(self, me: Peer) -> Frame:
+        """Remove all waiting messages and return them as the next frame. `me`: the news of this host."""
+        messages, self.outgoing = tuple(self.outgoing), []
         self.told = me
-        yield self._frame(outgoing[first:], me)
-
-    def _frame(self, messages: list[tuple[str, Message]], news: Peer) -> Frame:
         self.sent += 1
-        return Frame(self.index, self.generation, self.sent, tuple(messages), news.lowest_frontier, news.load)
+        return Frame(self.index, self.generation, self.sent, messages, me.lowest_frontier, me.load)
 
     def broken_invariants(self) -> Iterator[str]:
         """Yield a sentence for each invariant that does not hold."""
@@ -139,7 +123,7 @@ class Edges:
         """Yield the frames to send to other hosts, with messages or only with news that they need of this host."""
         for other, edge in self._to.items():
             if edge.outgoing or self._is_news(edge.told, me) or self._brings_a_tick(other, edge.told, me):
-                yield from ((other, frame) for frame in edge.next_frames(me))
+                yield other, edge.next_frame(me)
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
         """Return whether a host needs our frontier and load although there is no message for it.

@@ -215,7 +215,7 @@ class Generation:
         for target, frame in host.frames():
             data, sizes = encoded_with_sizes(frame)
             self.load.note(target, frame, sizes)
-            self.network.send((host.index, target), bytes(data))
+            self.network.send((host.index, target), data)
         if host.is_behind:
             self._stale[host.index] = None
         self._validate(host)

@@ -124,7 +124,7 @@ class CountedTransport(ABC):
         self._credits = Credits(hosts=hosts, bound=bound)
 
     @abstractmethod
-    def _post(self, host: int, acknowledged: int, body: bytes | memoryview) -> None:
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
         """Carry a frame, or no bytes, to another host, with the number of bytes taken from that host so far."""
 
     def send(self, host: int, frame: Frame) -> list[int]:

@@ -49,16 +49,17 @@ def encoded(frame: Frame) -> bytes:
     return _named(frame, lambda: codec.encode_as(_to_frame, frame))
 
 
-def encoded_with_sizes(frame: Frame) -> tuple[bytes | memoryview, list[int]]:
+def encoded_with_sizes(frame: Frame) -> tuple[bytes, list[int]]:
     """Return the bytes of a frame, and how many of them are each message's: all of them if there is one, or none.
 
     The bytes around several messages are the first one's, so the sizes add up to the bytes of the frame. Raises CodecError.
     """
     if len(frame.messages) <= 1:  # nearly always
-        whole = encoded(frame)
-        return whole, [len(whole)]
+        data = encoded(frame)
+        return data, [len(data)]
     data, sizes = _named(frame, lambda: codec.encode_with_sizes(_to_frame, frame, at=MESSAGES))
-    return data, [len(data) - sum(sizes[1:]), *sizes[1:]]
+    sizes[0] += len(data) - sum(sizes)
+    return data, sizes
 
 
 def _named(frame: Frame, packing: Callable[[], Packed]) -> Packed:

@@ -41,10 +41,10 @@ class RayTransport(CountedTransport):
     def connect(self, addresses: Sequence[str]) -> None:
         """Do nothing: Ray has the connections."""
 
-    def _post(self, host: int, acknowledged: int, body: bytes | memoryview) -> None:
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
         post = self._posts[host]
         if post is not None:
-            post(self._index, acknowledged, bytes(body))
+            post(self._index, acknowledged, body)
 
     def deliver(self, sender: int, acknowledged: int, body: bytes) -> None:
         """Take a letter of another host. Any thread may call this."""

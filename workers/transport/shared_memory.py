@@ -24,7 +24,7 @@ SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_S
 
 
 @contextmanager
-def in_memory(body: bytes | memoryview) -> Iterator[int]:
+def in_memory(body: bytes) -> Iterator[int]:
     """Yield a descriptor of a file in memory with these bytes. The file lives as long as a process has or maps it."""
     descriptor = os.memfd_create("frame", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:

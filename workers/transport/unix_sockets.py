@@ -64,7 +64,7 @@ class LocalTransport(CountedTransport):
         self._door: Door | None = Door(index, hosts, token)
         self.address = self._door.address
         self._outgoing: dict[int, socket.socket] = {}
-        self._waiting: dict[int, deque[tuple[bytes, bytes | memoryview]]] = {}
+        self._waiting: dict[int, deque[tuple[bytes, bytes]]] = {}
         self._strangers: dict[int, socket.socket] = {}
         self._incoming: dict[int, tuple[int, socket.socket]] = {}
         self._lost: list[int] = []
@@ -89,19 +89,19 @@ class LocalTransport(CountedTransport):
                 problem = f"host {host} does not answer at {address}: {error}"
                 raise ChannelUnavailableError(host=self._index, problem=problem) from error
 
-    def _post(self, host: int, acknowledged: int, body: bytes | memoryview) -> None:
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
         record = (HEADER.pack(acknowledged, len(body)), body)
         if self._waiting[host] or not self._wrote(host, record):
             self._waiting[host].append(record)
             self._poll.register(self._outgoing[host], select.POLLOUT)
 
-    def _wrote(self, host: int, record: tuple[bytes, bytes | memoryview]) -> bool:
+    def _wrote(self, host: int, record: tuple[bytes, bytes]) -> bool:
         """Write a record if the kernel has room for it; return whether it had. A lost host is reported by `receive`."""
         header, body = record
         outgoing = self._outgoing[host]
         try:
             if len(body) <= INLINE_BYTES:
-                outgoing.send(b"".join((header, body)))
+                outgoing.send(header + body)
             else:
                 with in_memory(body) as descriptor:
                     socket.send_fds(outgoing, [header], [descriptor])

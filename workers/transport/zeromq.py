@@ -145,10 +145,10 @@ class DirectTransport(CountedTransport):
                 continue
             raise ChannelUnavailableError(host=self._index, problem=problem)
 
-    def _post(self, host: int, acknowledged: int, body: bytes | memoryview) -> None:
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
         header = HEADER.pack(self._index, acknowledged)
         if len(body) <= SMALL_BYTES:
-            self._outgoing[host].send(b"".join((header, body)))
+            self._outgoing[host].send(header + body)
             return
         view = memoryview(body)
         parts = [view[i : i + PART_BYTES] for i in range(0, len(body), PART_BYTES)]

@@ -11,7 +11,6 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.protocol import edges
 from dgs.workers.protocol.host import Host, make_worker
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Events, ForkedState, Frame, Frontiers, Prepare
@@ -87,21 +86,6 @@ def test_host_numbers_its_frames_and_keeps_the_order_of_messages():
     assert (target, first.sequence, first.generation) == (1, 1, 3)
     assert [type(message).__name__ for _, message in first.messages] == ["Events", "Frontiers"] * 2
     assert first.lowest_frontier == OrderKey(3, 2, 3)
-    assert list(host.frames()) == []
-
-
-def test_frames_of_many_bytes_end_and_only_the_last_one_has_the_news(monkeypatch):
-    monkeypatch.setattr(edges, "FRAME_BYTES", 1)
-    host = make_host(0, ("v1",))
-    host.ingest("v1", [values(1, [1])], OrderKey(1, 2, 1))
-    assert len(list(host.frames())) == 1
-    for ts in (2, 3, 4):
-        host.ingest("v1", [values(1, [ts])], OrderKey(ts, 2, ts))
-    sent = [frame for _, frame in host.frames()]
-    assert [frame.sequence for frame in sent] == [2, 3, 4]
-    assert [frame.lowest_frontier.ts for frame in sent] == [1, 1, 4]
-    names = [type(message).__name__ for frame in sent for _, message in frame.messages]
-    assert names == ["Events", "Frontiers"] * 3
     assert list(host.frames()) == []
 
 

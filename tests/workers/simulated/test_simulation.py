@@ -19,7 +19,6 @@ from dgs.planner.optimizers import by_name
 from dgs.planner.plan import Plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics import sequential
-from dgs.workers.protocol import edges
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.recovery.positions import Layer, Positions
 from dgs.workers.simulated.faults import Faults, small_bounds
@@ -96,12 +95,6 @@ def is_below(key: OrderKey, tag: Tag, layer: Layer) -> bool:
 @pytest.mark.parametrize("block", rest_is_slow(range(20)))
 def test_simulated_run_gives_the_outputs_state_and_snapshots_of_the_sequential_program(block):
     for seed in range(block * 30, block * 30 + 30):
-        check_seed(seed)
-
-
-def test_simulated_run_is_sequential_though_each_frame_has_one_batch(monkeypatch):
-    monkeypatch.setattr(edges, "FRAME_BYTES", 1)
-    for seed in range(1000, 1040):
         check_seed(seed)
 
 
