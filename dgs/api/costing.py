@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 24
+VERSION = 25
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 MOST_TRIALS = 5

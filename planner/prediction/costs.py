@@ -31,7 +31,7 @@ class Costs:
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it, and
     `compiled_state`: what a call of many events takes more, since it translates the parts of the state that its events use.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
-    `sources`: reading an event of a file, a generator or rows from Python, by stream; `carried`: encoding and decoding it where it crosses hosts. `split`: taking an event out of a batch that is
+    `sources`: reading an event of a file, a generator or rows from Python, by stream; `carried`: encoding it for another host, copying it to new memory, and decoding it. `split`: taking an event out of a batch that is
     divided among several workers. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size; `encoding`: encoding and decoding it to cross hosts.
@@ -135,7 +135,7 @@ class Costs:
         return _of_stream(self.sources, stream, 0.0)
 
     def carrying(self, stream: str) -> float:
-        """Return the seconds of encoding and decoding an event of an implementation stream, those of copying a number if they are not known.
+        """Return the seconds in which an event of an implementation stream gets to another host, those of copying a number if they are not known.
 
         >>> Costs(carried={"views": 1e-6}).carrying("views/3")
         1e-06
@@ -223,7 +223,7 @@ Measured on two to eight lanes that alternate at random: 14 to 18 ns for each ch
 EVENT_BYTES = 28.0
 """The bytes of an event on its way to another host: its time, its row number, the place of its tag and a number as payload."""
 
-COPIES = 2.0
+COPIES = 2
 """How often an event on its way to another host is in new memory: once where it is sent, and once where it is taken."""
 
 LEAST_REST = 0.1

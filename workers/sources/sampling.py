@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from mmap import mmap
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS
 from dgs.model.tags import Tag
-from dgs.planner.prediction.costs import TYPICAL, Costs
+from dgs.planner.prediction.costs import COPIES, TYPICAL, Costs
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.sources.contract import EventSource, SourceContext
 from dgs.workers.sources.live.logged import LOGGED
@@ -141,7 +142,7 @@ def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> lis
 def with_sources(
     costs: Costs, streams: Sequence[StreamConfig], context: SourceContext, *, is_shared: bool = False
 ) -> Costs:
-    """Return costs with the processor seconds of reading an event, beyond those of one in memory, and of encoding and decoding it, by stream.
+    """Return costs with the processor seconds of reading an event, beyond those of one in memory, and of its way to another host, by stream.
 
     Files, generators and rows from Python are timed. `is_shared`: data in memory comes from another process. Short, unreadable and live streams have none.
     """
@@ -162,11 +163,15 @@ def with_sources(
 
 
 def _seconds_of_carrying(batch: EventBatch) -> float:
-    """Return the processor seconds of encoding and decoding an event of a batch: the least of two trials."""
+    """Return the processor seconds in which an event of a batch gets to another host: the least of two trials."""
 
     def seconds() -> float:
         began = time.thread_time()
-        codec.decode(codec.encode(batch))
+        data = codec.encode(batch)
+        codec.decode(data)
+        for _ in range(COPIES):
+            with mmap(-1, len(data)) as memory:
+                memory.write(data)
         return time.thread_time() - began
 
     return min(seconds() for _ in range(2)) / len(batch)
