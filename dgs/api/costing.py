@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 VERSION = 25
 """Changes when costs are measured in another way, so that older ones are not used."""
 
-MOST_TRIALS = 5
-"""The measurements on a busy machine after which the costs are accepted."""
+TRIALS, MOST_TRIALS = 2, 5
+"""The measurements after which costs are accepted, and those on a busy machine. A core may be half as fast for some seconds."""
 
 LONGEST_KEPT = 30 * 86_400.0
 """Seconds for which costs are cached: a machine and its libraries change."""
@@ -122,7 +122,7 @@ def _on_this_machine(costs: Costs) -> Costs:
     place = _place("machine")
     kept = _kept(place)
     try:
-        found = _keep(place, machine_costs()) if kept is None else kept.costs
+        found = _keep(place, machine_costs(), kept) if kept is None or kept.is_doubtful else kept.costs
     except DgsError:  # a run that needs what is missing here soon fails with a message
         return costs
     return replace(costs, **{name: getattr(found, name) for name in MEASURED})
@@ -162,7 +162,7 @@ def _place(*subject: Any) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Costs from a file, the least of `trials` measurements. `is_doubtful`: they are few, all on a busy machine."""
+    """Costs from a file, the least of `trials` measurements. `is_doubtful`: they are too few."""
 
     costs: Costs
     trials: int
@@ -176,7 +176,8 @@ def _kept(place: Path) -> _Kept | None:
             return None
         data = read_object(place)
         trials = int(data["trials"])
-        return _Kept(Costs.from_data(data["costs"]), trials, bool(data["was_busy"]) and trials < MOST_TRIALS)
+        enough = MOST_TRIALS if data["was_busy"] else TRIALS
+        return _Kept(Costs.from_data(data["costs"]), trials, trials < enough)
     return None
 
 
