@@ -13,7 +13,7 @@ from dgs.model.tags import Tag
 from dgs.planner.prediction.costs import TYPICAL
 from dgs.planner.topology import Machine
 from dgs.workers.event_log import LogWriter
-from dgs.workers.sources import SourceContext
+from dgs.workers.sources import SourceContext, sampling
 from dgs.workers.sources.sampling import FIRST_TOUCH, topology, with_sources
 from tests.workers.reading import Kinds, stream
 
@@ -209,3 +209,15 @@ def test_long_texts_are_dearer_to_send_than_numbers(tmp_path):
     found = with_sources(TYPICAL, configs, SourceContext(Kinds(), "ms", tmp_path, memory))
     assert found.carrying("texts") > 2 * found.carrying("numbers")
     assert found.carried.keys() == {"numbers", "texts"}  # no codec takes the objects, and the run says so
+
+
+def test_events_for_another_host_are_copied_to_new_memory(tmp_path, monkeypatch):
+    size = 50_000
+    batch = EventBatch.of("numbers", rank=0, tags=[VALUE], ts=range(size), payload=range(size))
+    context = SourceContext(Kinds(), "ms", tmp_path, {"numbers": [batch]})
+
+    def carrying(copies):
+        monkeypatch.setattr(sampling, "COPIES", copies)
+        return with_sources(TYPICAL, [stream({"memory": "numbers"}, id="numbers")], context).carrying("numbers")
+
+    assert carrying(200) > 3 * carrying(0)
