@@ -218,6 +218,8 @@ def test_events_for_another_host_are_copied_to_new_memory(tmp_path, monkeypatch)
 
     def carrying(copies):
         monkeypatch.setattr(sampling, "COPIES", copies)
-        return with_sources(TYPICAL, [stream({"memory": "numbers"}, id="numbers")], context).carrying("numbers")
+        return with_sources(TYPICAL, [stream({"memory": "numbers"}, id="numbers")], context).carrying(
+            "numbers"
+        )
 
     assert carrying(200) > 3 * carrying(0)
