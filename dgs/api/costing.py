@@ -37,7 +37,7 @@ VERSION = 25
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 TRIALS, MOST_TRIALS = 2, 5
-"""The measurements after which costs are accepted, and those on a busy machine. A core may be half as fast for some seconds."""
+"""The measurements after which costs are accepted, and those on a busy machine. A core may take 1.4 times as long for some seconds."""
 
 LONGEST_KEPT = 30 * 86_400.0
 """Seconds for which costs are cached: a machine and its libraries change."""
@@ -104,14 +104,13 @@ def known_costs(
     if kept is not None and not kept.is_doubtful:
         return KnownCosts(_on_this_machine(kept.costs), "kept from an earlier trial")
     found = tried(question)
-    if kept is None and found.problem is not None and found.costs == TYPICAL:
+    if kept is not None and found.problem is not None:
+        return KnownCosts(_on_this_machine(kept.costs), "kept from an earlier trial")
+    if found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
     costs = with_sources(found.costs, streams, context, is_shared=is_shared)
-    if kept is not None:
-        costs = kept.costs if found.problem is not None else _keep(place, costs, kept)
-        return KnownCosts(_on_this_machine(costs), "kept from an earlier trial")
     if found.problem is None:
-        _keep(place, costs)
+        costs = _keep(place, costs, kept)
     return KnownCosts(_on_this_machine(costs), "measured in a trial", found.problem)
 
 
