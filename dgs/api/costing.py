@@ -2,7 +2,8 @@
 
 A trial takes about a second, most of it to start. So its costs are cached in a directory of this user on this machine, under a digest of
 all that they depend on: the program with its arguments and its code, the first events, and the machine. Trials on a busy
-machine are repeated by the next runs. The least value of each cost counts, since other processes only increase it.
+machine are repeated by the next runs. The least value of each cost counts, since other processes only increase it. Costs are kept for
+a core of one pace, whatever the pace of the core that measured them, and are used for the pace that this machine usually has.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dgs import codec
@@ -26,6 +28,7 @@ from dgs.job.program_code import code_of
 from dgs.job.run_directory import read_object
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.workers.runtime import process
+from dgs.workers.trial.stopwatch import PACE, pace, possible_pace
 
 if TYPE_CHECKING:
     from dgs.job.schema import ProgramConfig, RuntimeConfig, StreamConfig
@@ -33,11 +36,14 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 25
+VERSION = 26
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 TRIALS, MOST_TRIALS = 2, 5
-"""The measurements after which costs are accepted, and those on a busy machine. A core may take 1.4 times as long for some seconds."""
+"""The measurements after which costs are accepted, and those on a busy machine."""
+
+PACES = 40
+"""The latest paces of which the mean is the usual one. Each planning measures one."""
 
 LONGEST_KEPT = 30 * 86_400.0
 """Seconds for which costs are cached: a machine and its libraries change."""
@@ -108,23 +114,50 @@ def known_costs(
         return KnownCosts(_on_this_machine(kept.costs), "kept from an earlier trial")
     if found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
-    costs = with_sources(found.costs, streams, context, is_shared=is_shared)
+    reading = _at_kept_pace(lambda: with_sources(TYPICAL, streams, context, is_shared=is_shared))
+    costs = found.costs.on_another_core(PACE / found.pace)
+    costs = replace(costs, sources=reading.sources, carried=reading.carried)
     if found.problem is None:
         costs = _keep(place, costs, kept)
     return KnownCosts(_on_this_machine(costs), "measured in a trial", found.problem)
 
 
+def _at_kept_pace(measure: Callable[[], Costs]) -> Costs:
+    """Return what is measured here as it is at the pace for which costs are kept."""
+    before, costs = pace(), measure()
+    return costs.on_another_core(PACE / min(before, pace()))
+
+
 def _on_this_machine(costs: Costs) -> Costs:
-    """Return the costs of a program with those of the machine, measured unless they are cached."""
+    """Return the costs of a program, for the kept pace, with those of the machine, measured unless they are cached, for its usual pace."""
     from dgs.workers.ray_runtime.machine_costs import MEASURED, machine_costs
 
     place = _place("machine")
     kept = _kept(place)
     try:
-        found = _keep(place, machine_costs(), kept) if kept is None or kept.is_doubtful else kept.costs
+        found = (
+            _keep(place, _at_kept_pace(machine_costs), kept)
+            if kept is None or kept.is_doubtful
+            else kept.costs
+        )
     except DgsError:  # a run that needs what is missing here soon fails with a message
-        return costs
-    return replace(costs, **{name: getattr(found, name) for name in MEASURED})
+        found = TYPICAL
+    costs = replace(costs, **{name: getattr(found, name) for name in MEASURED})
+    return costs.on_another_core(_usual_pace() / PACE)
+
+
+def _usual_pace() -> float:
+    """Return the mean of the latest paces of this machine, the present one included, which is kept for later plans.
+
+    It is rounded, so that a plan made twice is the same plan.
+    """
+    place, paces = _place("paces"), list[float]()
+    with suppress(DgsError, OSError, LookupError, TypeError, ValueError):
+        private_files.refuse_foreign(place)
+        paces = [possible_pace(one) for one in read_object(place)["paces"]]
+    latest = [*paces, pace()][-PACES:]
+    _write(place, {"paces": latest})
+    return round(fmean(latest), 5)
 
 
 def typical_costs(program: Program, problem: str | None = None) -> KnownCosts:
@@ -186,12 +219,17 @@ def _keep(place: Path, costs: Costs, before: _Kept | None = None) -> Costs:
         costs = costs.least(before.costs)
     trials = 1 + (before.trials if before is not None else 0)
     data = {"costs": costs.as_data(), "trials": trials, "was_busy": _is_busy()}
+    _write(place, data)
+    return costs
+
+
+def _write(place: Path, data: Mapping[str, Any]) -> None:
+    """Write a file of the cache, if that is possible."""
     with suppress(OSError, DgsError):
         private_files.make_directory(place.parent.parent)
         private_files.make_directory(place.parent)
         private_files.write(place, json.dumps(data))
         _prune(place.parent)
-    return costs
 
 
 def _is_busy() -> bool:

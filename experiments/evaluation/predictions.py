@@ -1,13 +1,15 @@
 """Predictions beside measurements: the throughput of many plans, by the model and in a run.
 
-The seconds are CPU time, so other load does not count; on two hosts they are those of the longest path of work.
+The seconds are CPU time, so other load does not count; on two hosts they are those of the longest path of work. All jobs run in rounds, and
+the median run of a plan counts: a core that is slow for some minutes is slow in one round only.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from statistics import median
 from typing import Any
 
@@ -36,9 +38,6 @@ from experiments.evaluation.scaling import hosts_of_ray
 
 CLEAR = 1.5
 """Plans that differ by more than this factor must be ranked as they are measured."""
-
-PATIENCE = 20.0
-"""Seconds after which a run is not repeated."""
 
 PLANS = {"local": ("greedy", "random 0", "random 1"), "ray": ("auto", "greedy", "greedy 8")}
 """The plans that are measured beside one worker."""
@@ -75,11 +74,13 @@ QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repet
 
 def predictions(trials: Trials) -> Finding:
     """Measure plans of each job, and predict their throughput."""
-    pairs: list[Pair] = []
+    found: dict[tuple[str, ...], list[Pair]] = {}
     load_compiler()  # all runs in this process are warm, and their predictions know it
     with hosts_of_ray(2 if "ray" in trials.places else 0):
-        for job in trials.jobs or MADE:
-            pairs += _pairs(job, trials)
+        for _, job in product(range(trials.repetitions), trials.jobs or MADE):
+            for key, pair in _pairs(job, trials):
+                found.setdefault(key, []).append(pair)
+    pairs = sorted(map(_in_the_middle, found.values()), key=lambda pair: list(JOBS).index(pair.job))
     return Finding(
         "predictions",
         "Throughput as predicted and as measured",
@@ -97,8 +98,14 @@ def predictions(trials: Trials) -> Finding:
     )
 
 
-def _pairs(job: str, trials: Trials) -> Iterator[Pair]:
-    """Yield the pairs of a job."""
+def _in_the_middle(rounds: Sequence[Pair]) -> Pair:
+    """Return the pair of the last round, whose prediction has most trials, with the median throughput of all rounds and their first problem."""
+    problem = next((one.problem for one in rounds if one.problem is not None), None)
+    return replace(rounds[-1], measured=median(one.measured for one in rounds), problem=problem)
+
+
+def _pairs(job: str, trials: Trials) -> Iterator[tuple[tuple[str, ...], Pair]]:
+    """Measure each plan of a job once; yield the pairs by job, place and plan."""
     program, streams = JOBS[job](trials)
     for place in trials.places:
         plans = dict(plans_at(place, program, streams, trials.randoms))
@@ -108,20 +115,19 @@ def _pairs(job: str, trials: Trials) -> Iterator[Pair]:
         fast = {
             name: plan for name, plan in plans.items() if guessed[name] * HOPELESS**2 >= max(guessed.values())
         }
-        found, problem = _measured(fast, place, trials.repetitions)
+        found, problem = _measured(fast, place)
         for name, eps in found.items():
-            yield Pair(job, place, name, len(plans[name].plan), eps, guessed[name], problem)
+            key = job, place, json.dumps(plans[name].plan_data, default=str)
+            yield key, Pair(job, place, name, len(plans[name].plan), eps, guessed[name], problem)
 
 
-def _measured(
-    plans: Mapping[str, Prepared], place: str, repetitions: int
-) -> tuple[dict[str, float], str | None]:
-    """Return the median events per second of each plan, and the first problem."""
+def _measured(plans: Mapping[str, Prepared], place: str) -> tuple[dict[str, float], str | None]:
+    """Return the events per second of each plan in one run, and the first problem."""
     expects = _counted(plans[ONE])
     group = [_uncompared(contestant(one, name, place, expects)) for name, one in plans.items()]
-    samples = list(measured(group, repetitions=repetitions, patience=PATIENCE))
+    samples = list(measured(group, repetitions=1))
     problem = next((one.problem for one in samples if one.problem is not None), None)
-    return {name: median(one.eps for one in samples if one.app == name) for name in plans}, problem
+    return {one.app: one.eps for one in samples}, problem
 
 
 def _uncompared(made: Contestant) -> Contestant:

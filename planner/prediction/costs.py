@@ -17,6 +17,9 @@ from typing import Any
 
 from dgs.errors import UsageError
 
+NOT_OF_A_CORE = ("state_bytes", "hop")
+"""What is no time of a core."""
+
 OF_EVENTS = ("kinds", "column_kinds", "column_calls", "compiled_kinds")
 """The costs of one event, by kind."""
 
@@ -102,6 +105,16 @@ class Costs:
             **{one.name: _least(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
 
+    def on_another_core(self, factor: float) -> Costs:
+        """Return the costs on a core that takes `factor` times as long.
+
+        >>> slow = Costs(kinds={"a": 1.0}, byte=2.0).on_another_core(1.5)
+        >>> slow.kinds, slow.columns, slow.byte, slow.hop == TYPICAL.hop
+        ({'a': 1.5}, None, 3.0, True)
+        """
+        costs = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in NOT_OF_A_CORE}
+        return replace(self, **{name: _times(factor, value) for name, value in costs.items()})
+
     def scaled(self, *, events: float, joins: float) -> Costs:
         """Return the costs with those of events, and of forks and joins, multiplied.
 
@@ -177,6 +190,12 @@ def _least(one: Any, other: Any) -> Any:
     if isinstance(one, Mapping):
         return {**other, **{kind: min(cost, other.get(kind, cost)) for kind, cost in one.items()}}
     return one if other is None else other if one is None else min(one, other)
+
+
+def _times(factor: float, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {kind: factor * cost for kind, cost in value.items()}
+    return None if value is None else factor * value
 
 
 def _is_cost(value: object) -> bool:

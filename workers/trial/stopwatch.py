@@ -1,4 +1,4 @@
-"""A stopwatch that does not count the time in which other processes have the core."""
+"""A stopwatch that does not count the time in which other processes have the core, and the pace of the core."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from collections.abc import Callable
 
 REPETITIONS = 3
 """Measurements of one call, of which the fastest counts: the first looks up functions of NumPy, and others are interrupted."""
+
+ITERATIONS = 10_000
+"""The iterations of the loop whose seconds are the pace."""
+
+PACE = 0.36e-3
+"""The pace for which costs are kept: that of a fast core of the machine on which typical costs were measured."""
+
+FASTEST, SLOWEST = 1e-6, 1.0
+"""A pace is between these."""
 
 
 class Stopwatch:
@@ -37,6 +46,25 @@ def losses() -> int:
 
 def _usage() -> resource.struct_rusage:
     return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF))
+
+
+def pace() -> float:
+    """Return the seconds that a loop in Python takes now. A core of a virtual machine may take 1.4 times as long for some minutes."""
+    return least(_loop, seconds=0.0)
+
+
+def possible_pace(number: float) -> float:
+    """Return a number that may be a pace. Raises ValueError if it is none, TypeError for what is no number."""
+    if not FASTEST < number < SLOWEST:
+        raise ValueError(number)
+    return float(number)
+
+
+def _loop() -> float:
+    began, total = time.perf_counter(), 0
+    for i in range(ITERATIONS):
+        total += i
+    return time.perf_counter() - began
 
 
 def least(measure: Callable[[], float], seconds: float) -> float:

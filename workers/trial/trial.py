@@ -41,7 +41,7 @@ from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
 from dgs.semantics.sequential import merge
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
 from dgs.workers.sources.shaping.disorder import joined
-from dgs.workers.trial.stopwatch import REPETITIONS, Stopwatch, least, losses
+from dgs.workers.trial.stopwatch import PACE, REPETITIONS, Stopwatch, least, losses, pace
 from dgs.workers.trial.writing import seconds_of_output
 
 SECONDS = 0.2
@@ -86,15 +86,16 @@ LEAST_EVENT = 1.2e-9
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a trial: costs, and the `problem` that kept some of them from being measured. Those are typical costs."""
+    """The costs found, the `problem` that left some of them typical, and the least `pace` of the core meanwhile: costs may be too high for it, not too low."""
 
     costs: Costs = TYPICAL
     problem: str | None = None
+    pace: float = PACE
 
 
 def trial(program: Program, batches: Sequence[EventBatch], sinks: Sequence[str] = ()) -> Trial:
     """Return the costs of a program: measured as far as its functions return, else typical. `sinks`: the kinds of the job's sinks."""
-    trying = _Trying(program, batches, sinks)
+    trying, paces = _Trying(program, batches, sinks), [pace()]
     for measure in (
         trying.measure_update,
         trying.measure_outputs,
@@ -106,7 +107,8 @@ def trial(program: Program, batches: Sequence[EventBatch], sinks: Sequence[str] 
             measure()
         except RAISED as error:
             trying.problem = trying.problem or sentence_of(error)
-    return Trial(trying.costs, trying.problem)
+        paces.append(pace())
+    return Trial(trying.costs, trying.problem, min(paces))
 
 
 def sentence_of(error: BaseException) -> str:
@@ -243,7 +245,6 @@ class _Trying:
         since an empty state may emit nothing.
         """
         usual = codec.encode(self._state)
-
         outputs = list[OutputBatch]()
 
         def seconds(batch: EventBatch, size: int) -> float:

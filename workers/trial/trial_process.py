@@ -30,6 +30,7 @@ from dgs.model.columns import load_pandas
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.planner.prediction.costs import Costs
+from dgs.workers.trial.stopwatch import possible_pace
 from dgs.workers.trial.trial import Trial, sentence_of, trial
 
 LONGEST = 8.0
@@ -120,8 +121,9 @@ def _answer_of(process: subprocess.Popen[bytes]) -> Trial:
 def understood(answer: bytes) -> Trial:
     """Return the trial of an answer, which may be garbage."""
     try:
-        costs, problem = codec.decode(answer)
-        return Trial(Costs.from_data(costs), None if problem is None else masked(str(problem)))
+        costs, problem, pace = codec.decode(answer)
+        problem = None if problem is None else masked(str(problem))
+        return Trial(Costs.from_data(costs), problem, possible_pace(pace))
     except (CodecError, UsageError, TypeError, ValueError):
         return Trial(problem="its process answered with garbage")
 
@@ -172,7 +174,7 @@ def answer(load: Callable[[bytes], Subject]) -> None:
         found = trial(*subject)
     except RAISED as error:
         found = Trial(problem=sentence_of(error))
-    said = codec.encode([found.costs.as_data(), found.problem])
+    said = codec.encode([found.costs.as_data(), found.problem, found.pace])
     with os.fdopen(to, "wb") as answering:
         answering.write(len(said).to_bytes(SIZE, "big") + said)
 

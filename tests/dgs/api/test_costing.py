@@ -21,6 +21,7 @@ from dgs.planner.topology import Topology
 from dgs.workers.ray_runtime import machine_costs
 from dgs.workers.sources.contract import SourceContext
 from dgs.workers.trial import trial_process
+from dgs.workers.trial.stopwatch import PACE
 from dgs.workers.trial.trial import Trial
 
 BARRIER, VALUE = dgs.kind("barrier"), dgs.kind("value")
@@ -73,6 +74,7 @@ def trials(monkeypatch):
 
     monkeypatch.setattr(trial_process, "tried", tried)
     monkeypatch.setattr(machine_costs, "machine_costs", lambda: replace(TYPICAL, synchronisation=1e-3))
+    monkeypatch.setattr(costing, "pace", lambda: PACE)
     return asked
 
 
@@ -126,14 +128,15 @@ def test_another_program_has_another_trial(trials):
         lambda kept: {**kept, "trials": "many"},
         lambda kept: {**kept, "trials": math.inf},
         lambda kept: {**kept, "trials": [1]},
-        lambda kept: {**kept, "costs": {**kept["costs"], "kinds": {"value": "dear"}}},
+        lambda kept: {**kept, "costs": {**kept.get("costs", {}), "kinds": {"value": "dear"}}},
         lambda kept: [kept],
+        lambda kept: {**kept, "paces": ["fast", 0, math.nan], "trials": -1},
     ],
 )
 def test_a_damaged_file_of_costs_is_measured_again(trials, tmp_path, damage):
     prepared(Window(), optimizer="cost")
     files = list(tmp_path.rglob("costs/*.json"))
-    assert len(files) == 2  # of the program and of the machine
+    assert len(files) == 3  # of the program, of the machine, and its paces
     for kept in files:
         assert kept.stat().st_mode & 0o077 == 0
         kept.write_text(json.dumps(damage(json.loads(kept.read_text()))))
@@ -146,6 +149,21 @@ def test_a_trial_that_fails_is_repeated_and_said(monkeypatch):
         known = prepared(Window(), optimizer="cost").costs
         assert known.costs == TYPICAL
         assert known.warning.endswith("since they could not be measured: it took more than 5 s")
+
+
+@pytest.mark.parametrize("slowness", [0.5, 1.0, 1.5])
+def test_costs_are_for_the_usual_pace_of_the_machine_whatever_that_of_their_trial(
+    monkeypatch, trials, slowness
+):
+    paces = [slowness * PACE] * 4 + [2 * slowness * PACE] * 4
+    for measured in paces:
+        answer = Trial(replace(TYPICAL, update=1e-6 * measured / PACE), pace=measured)
+        monkeypatch.setattr(trial_process, "tried", lambda _, answer=answer: answer)
+        monkeypatch.setattr(costing, "pace", lambda measured=measured: measured)
+        known = prepared(Window(), optimizer="cost").costs.costs
+    usual = sum(paces) / len(paces) / PACE
+    assert known.update == pytest.approx(1e-6 * usual, rel=0.02)
+    assert known.hop == TYPICAL.hop
 
 
 def test_a_program_that_cannot_be_sent_has_typical_costs():
@@ -188,6 +206,7 @@ def loads(monkeypatch):
 
     monkeypatch.setattr(trial_process, "tried", tried)
     monkeypatch.setattr(machine_costs, "machine_costs", lambda: TYPICAL)
+    monkeypatch.setattr(costing, "pace", lambda: PACE)
     return answers
 
 
@@ -225,4 +244,4 @@ def test_old_costs_and_the_oldest_of_many_are_dropped(loads, tmp_path, monkeypat
     for path in directory.glob("*.json"):
         os.utime(path, (10**9, 10**9))
     assert updates(1) == [3e-6]
-    assert len(list(directory.glob("*.json"))) == 2  # of the program and of the machine
+    assert len(list(directory.glob("*.json"))) == 3  # of the program, of the machine, and its paces

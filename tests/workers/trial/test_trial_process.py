@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -18,6 +19,7 @@ from dgs.model.events import EventBatch
 from dgs.model.tags import Tag
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.workers.trial import trial_process
+from dgs.workers.trial.stopwatch import FASTEST, PACE, SLOWEST
 from dgs.workers.trial.trial_process import question_of, tried
 
 
@@ -144,6 +146,14 @@ def test_costs_are_read_from_data_or_refused(changes):
         return
     for cost in (costs.event("n"), costs.hop, costs.column("n") or 0.0, *costs.kinds.values()):
         assert cost >= 0
+
+
+@given(JSON | st.floats())
+def test_an_answer_needs_a_pace_that_a_core_may_have(pace):
+    found = trial_process.understood(codec.encode([TYPICAL.as_data(), None, pace]))
+    is_number = isinstance(pace, (int, float))
+    assert (found.problem is None) == (is_number and FASTEST < pace < SLOWEST)
+    assert math.isfinite(PACE / found.pace)
 
 
 @given(st.binary(max_size=200) | JSON.map(codec.encode))
