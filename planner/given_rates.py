@@ -45,9 +45,14 @@ def with_rates(streams: Sequence[Stream], given: Mapping[str, float]) -> list[St
     """
     kinds: dict[str, float] = {}
     single: dict[Tag, float] = {}
+    names = _Names(streams)
     for name, rate in given.items():
-        found = _named(name, streams)
+        found = names.find(name)
         if isinstance(found, Tag):
+            if found in single:
+                raise ContradictoryRatesError(
+                    problem=f"{found!r} has two rates, {single[found]:g} and {rate:g}"
+                )
             single[found] = rate
         else:
             kinds[found] = rate
@@ -59,21 +64,41 @@ def with_rates(streams: Sequence[Stream], given: Mapping[str, float]) -> list[St
     return made.streams()
 
 
-def _named(name: str, streams: Sequence[Stream]) -> Tag | str:
-    match = re.fullmatch(r"([^()]+?)(?:\((.*)\))?", name.strip())
-    kind, key = (match[1], match[2]) if match else (name, None)
-    carried = sorted({each for stream in streams for each, _ in stream.tags.kinds})
-    if kind in carried and key is None:
-        return kind
-    tags = [tag for stream in streams for tag in _listed(stream)]
-    tag = next((tag for tag in tags if tag.kind == kind and key in (str(tag.key), repr(tag.key))), None)
-    if tag is None and key is not None:
-        possible = [Tag(kind, int(key))] if re.fullmatch(r"-?[0-9]+", key) else [Tag(kind, key.strip("'\""))]
-        tag = next((one for one in possible if any(one in stream.tags for stream in streams)), None)
-    if tag is None:
-        nearest = did_you_mean(name, [*carried, *map(repr, tags)])
-        raise UnknownRateError(tag=name, nearest=nearest, example=", ".join(carried[:3]))
-    return tag
+class _Names:
+    """The names of the kinds and tags of streams."""
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self._streams = streams
+        self._kinds = sorted({each for stream in streams for each, _ in stream.tags.kinds})
+        self._tags: dict[tuple[str, str], Tag] = {}
+        self._types: set[tuple[str, type]] = set()
+        for stream in streams:
+            for tag in _listed(stream):
+                self._types.add((tag.kind, type(tag.key)))
+                for text in (str(tag.key), repr(tag.key)):
+                    self._tags.setdefault((tag.kind, text), tag)
+
+    def find(self, name: str) -> Tag | str:
+        """Return the tag with a name, or the kind. Raises UnknownRateError."""
+        match = re.fullmatch(r"([^()]+?)(?:\((.*)\))?", name.strip(), re.DOTALL)
+        kind, key = (match[1], match[2]) if match else (name, None)
+        if kind in self._kinds and key is None:
+            return kind
+        tag = self._tags.get((kind, str(key))) or self._of_a_new_key(kind, key)
+        if tag is None:
+            nearest = did_you_mean(name, [*self._kinds, *map(repr, self._tags.values())])
+            example = ", ".join(self._kinds[:3]) or "view(home)"
+            raise UnknownRateError(tag=name, nearest=nearest, example=example)
+        return tag
+
+    def _of_a_new_key(self, kind: str, key: str | None) -> Tag | None:
+        """Return the tag of a key that is not listed, a number unless the listed keys of the kind are texts; None if no stream carries it."""
+        if key is None:
+            return None
+        text, is_number = Tag(kind, key.strip("'\"")), re.fullmatch(r"-?[0-9]+", key)
+        are_texts = (kind, str) in self._types and (kind, int) not in self._types
+        tag = Tag(kind, int(key)) if is_number and not are_texts else text
+        return tag if any(tag in stream.tags for stream in self._streams) else None
 
 
 def _listed(stream: Stream) -> Iterator[Tag]:
@@ -100,11 +125,26 @@ class _Rates:
         """Set the rate of a kind, of which some tags have rates already."""
         rest = rate - sum(given.values())
         places = [place for place in self._rates if self._is_of(place, kind) and place[1] not in given]
-        if rest < -rate * (ROUNDING - 1) or (rest > rate * (ROUNDING - 1) and not places):
+        unlisted = [] if places else self._unlisted(kind)
+        if rest < -rate * (ROUNDING - 1) or (rest > rate * (ROUNDING - 1) and not (places or unlisted)):
             tags = " and ".join(map(repr, given))
             problem = f"{tags} come {sum(given.values()):g} times a second, and all of {kind} {rate:g} times"
             raise ContradictoryRatesError(problem=problem)
         self._share(max(rest, 0.0), places)
+        for place in unlisted:
+            self._rates[place] = self._rates.get(place, 0.0) + max(rest, 0.0) / len(unlisted)
+
+    def _unlisted(self, kind: str) -> list[tuple[str, Tag | None]]:
+        """Return the places for tags of a kind that have no rate: single tags, or all other tags of a stream, of which other kinds may be, too."""
+        found: list[tuple[str, Tag | None]] = []
+        for stream in self._streams:
+            keys = stream.tags.keys(kind)
+            if keys.is_finite:
+                tags = (Tag(kind, key) for key in sorted(keys.extra, key=repr))
+                found += ((stream.id, tag) for tag in tags if (stream.id, tag) not in self._rates)
+            elif keys:
+                found.append((stream.id, None))
+        return found
 
     def _is_of(self, place: tuple[str, Tag | None], kind: str) -> bool:
         """Return whether a place is for tags of a kind: for one of its tags, or for all other tags of a stream if only this kind has others."""
@@ -123,13 +163,11 @@ class _Rates:
 
     def streams(self) -> list[Stream]:
         """Return the streams with these rates."""
-        found = []
-        for stream in self._streams:
-            mine = {tag: rate for (name, tag), rate in self._rates.items() if name == stream.id}
-            other = mine.pop(None)
-            found.append(
-                replace(
-                    stream, rates={tag: r for tag, r in mine.items() if tag is not None}, other_rate=other
-                )
-            )
-        return found
+        of: dict[str, dict[Tag, float]] = {stream.id: {} for stream in self._streams}
+        for (name, tag), rate in self._rates.items():
+            if tag is not None:
+                of[name][tag] = rate
+        return [
+            replace(stream, rates=of[stream.id], other_rate=self._rates[stream.id, None])
+            for stream in self._streams
+        ]

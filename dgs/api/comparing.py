@@ -119,13 +119,14 @@ class PastRun:
     def costs(self, prepared: Prepared, tried: KnownCosts) -> KnownCosts:
         """Return the costs of a trial, corrected by the seconds of the run.
 
-        Short runs, and runs with a plan that this job cannot have, correct nothing.
+        Short runs correct nothing, nor do runs that moved or began again, whose workers count only the events since then, or
+        runs with a plan that this job cannot have.
         """
-        workers = [one for one in self._report.get("per_worker", {}).values() if isinstance(one, dict)]
-        sinks = self._report.get("sinks", {}).values()
-        if sum(one["events"] for one in self._streams.values()) < LEAST_EVENTS:
-            return tried
-        with suppress(InvalidError, KeyError, TypeError):
+        with suppress(InvalidError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+            workers, sinks = self._report["per_worker"].values(), self._report["sinks"].values()
+            read, taken = (sum(one["events"] for one in some) for some in (self._streams.values(), workers))
+            if read < LEAST_EVENTS or abs(read - taken) > ROUNDING * read:
+                return tried
             updates = sum(one["update_seconds"] - one["compile_seconds"] for one in workers)
             updates += sum(one["seconds"] for one in sinks)
             joins = sum(one["fork_seconds"] + one["join_seconds"] for one in workers)
@@ -161,20 +162,24 @@ class PastRun:
         events, tags = float(of["events"]), of.get("tags")
         if not isinstance(tags, dict):
             total = sum(stream.rates.values()) + stream.other_rate
-            yield from ((tag, events * rate / total) for tag, rate in stream.rates.items())
+            yield from ((tag, events * rate / total if total else 0.0) for tag, rate in stream.rates.items())
             yield None, events * stream.other_rate / total if total else events
             return
         counted = [*tags.values(), of.get("others", 0)]
         if not all(map(_is_count, counted)) or abs(sum(counted) - events) > ROUNDING * (events + 1):
             problem = f"{self._place} counts {events:,.0f} events of {declared_stream(stream.id)}, and those of its tags are not as many"
             raise ContradictoryRatesError(problem=problem)
+        known, others = {repr(tag): tag for tag in stream.rates}, float(of.get("others", 0))
         for text, count in tags.items():
-            tag = _tag(text)
-            if tag is None or tag not in stream.tags:
+            tag = known.get(text) or _tag(text)
+            if tag is None and not stream.tags.keys(text.partition("(")[0]).is_finite:
+                others += count  # the text of its key cannot be read
+            elif tag is None or tag not in stream.tags:
                 example = ", ".join(kind for kind, _ in stream.tags.kinds)
                 raise UnknownRateError(tag=text, nearest=f" ({self._place})", example=example)
-            yield tag, float(count)
-        yield None, float(of.get("others", 0))
+            else:
+                yield tag, float(count)
+        yield None, others
 
 
 def _tag(text: str) -> Tag | None:

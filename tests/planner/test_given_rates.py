@@ -62,6 +62,25 @@ def test_rates_that_contradict_each_other_are_refused(rates):
         with_rates(streams(1.0), rates)
 
 
+def test_a_kind_without_a_known_tag_has_the_rate_among_the_other_tags():
+    tags = TagSet.of(VIEW, kind("click", key=int), SALE(1), SALE(2))
+    found = with_rates([Stream("s", tags, {VIEW("a"): 1.0}, 0.5)], {"click": 5.0, "sale": 4.0})
+    assert found[0].rates == {VIEW("a"): 1.0, SALE(1): 2.0, SALE(2): 2.0}
+    assert found[0].other_rate == 5.5
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"), [("view(7)", VIEW("7")), ("view('7')", VIEW("7")), ("view(a b)", VIEW("a b"))]
+)
+def test_a_new_key_has_the_type_of_the_known_ones(name, tag):
+    assert total(with_rates(streams(1.0), {name: 5.0}), tag) == 5.0
+
+
+def test_two_rates_of_one_tag_are_refused():
+    with pytest.raises(ContradictoryRatesError, match="has two rates, 5 and 9"):
+        with_rates(streams(1.0), {"view(a)": 5.0, "view('a')": 9.0})
+
+
 @pytest.mark.parametrize(("name", "nearest"), [("veiw", "view"), ("sale(3)", "sale(1)"), ("stopp", "stop")])
 def test_rates_of_unknown_tags_are_refused_with_the_nearest_name(name, nearest):
     with pytest.raises(UnknownRateError) as caught:

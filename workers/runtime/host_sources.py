@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MIN_TS, OrderKey
 from dgs.model.tags import Tag
@@ -154,21 +156,18 @@ class HostSources:
             source.close()
 
 
-MOST_COUNTED = 64
-"""Events of a batch that are counted."""
+LEAST_COUNTED, SHARE_COUNTED = 64, 1 / 256
+"""Events of a batch that are counted, and their share in a large batch."""
 
 MOST_TAGS = 10_000
 """Tags that are counted separately. Later ones are counted as None: frequent tags come early."""
-
-STRIDE = 7919
-"""A prime, so that the events that are counted are at other places in each batch."""
 
 
 class TagCounts:
     """Counts the events that a host reads by implementation tag: the rates at which a run compares plans.
 
-    Of a large batch only a sample is counted, so that counting is cheap for any batch. `add`
-    and `take` may be called by two threads.
+    Of a large batch only a sample is counted, so that counting is cheap for any batch: one event of each of many equal parts, at a
+    random place, since tags often come in turns. `add` and `take` may be called by two threads.
 
     >>> counts = TagCounts()
     >>> counts.add(EventBatch.of("s", rank=0, tags=[Tag("a"), Tag("b")], ts=[1, 2, 3], codes=[0, 1, 0]))
@@ -178,7 +177,7 @@ class TagCounts:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, Tag | None], float] = {}
-        self._batches = 0
+        self._random = np.random.default_rng(0)  # the same in each run
         self._lock = threading.Lock()
 
     def add(self, batch: EventBatch) -> None:
@@ -187,12 +186,12 @@ class TagCounts:
         if not events:
             return
         with self._lock:
-            self._batches += 1
             if batch.codes is None:
                 self._note(batch.stream, batch.tags[0], events)
                 return
-            step = -(-events // MOST_COUNTED)
-            some = batch.codes[self._batches * STRIDE % step :: step]
+            step = max(1, int(events / max(LEAST_COUNTED, SHARE_COUNTED * events)))
+            first = np.arange(0, events - step + 1, step)
+            some = batch.codes[first + self._random.integers(step, size=len(first))]
             each = events / len(some)
             for code, count in Counter(some.tolist()).items():
                 self._note(batch.stream, batch.tags[code], count * each)

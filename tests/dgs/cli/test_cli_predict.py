@@ -164,13 +164,51 @@ def test_rates_of_an_earlier_run_are_those_that_it_has_counted(project, dgs):
 def test_costs_by_the_report_of_a_run_are_the_times_of_its_events(project, dgs):
     report = json.loads(dgs("run plan.yaml --optimizer sequential --json").out)
     events = {name: {"events": 100_000} for name in report["streams"]}
-    worker = report["per_worker"]["w0"] | {"update_seconds": 30.0, "compile_seconds": 0.0}
+    worker = report["per_worker"]["w0"] | {"events": 300_000, "update_seconds": 30.0, "compile_seconds": 0.0}
     slow = {"streams": events, "seconds": 60.0, "per_worker": {"w0": worker}, "sinks": {}}
     results = Path(report["run_dir"]) / "results.json"
     results.write_text(json.dumps(report | slow))
     (one,) = json.loads(dgs(f"predict plan.yaml --hosts 1 --json --rates {results}").out)["predictions"]
     assert one["throughput"] == pytest.approx(10_000, rel=0.05)  # 300,000 events in 30 s of work
     assert "corrected by" in json.loads(dgs(f"plan plan.yaml --costs --json --rates {results}").out)["origin"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"seconds": 0.0},
+        {"per_worker": []},
+        {"per_worker": {"w0": {"events": 100_000}}},  # the run moved: these are its events since then
+        {"sinks": None},
+    ],
+)
+def test_a_report_whose_figures_do_not_fit_corrects_no_costs(project, dgs, damage):
+    report = json.loads(dgs("run plan.yaml --optimizer sequential --json").out)
+    events = {name: {"events": 100_000} for name in report["streams"]}
+    worker = report["per_worker"]["w0"] | {"events": 300_000, "update_seconds": 30.0, "compile_seconds": 0.0}
+    whole = {"streams": events, "seconds": 60.0, "per_worker": {"w0": worker}, "sinks": {}}
+    results = Path(report["run_dir"]) / "results.json"
+    results.write_text(json.dumps(report | whole | damage))
+    done = dgs(f"plan plan.yaml --costs --json --rates {results}")
+    assert (done.code, done.err) == (0, "")
+    assert "corrected by" not in json.loads(done.out)["origin"]
+
+
+def test_a_run_with_a_silent_stream_gives_rates(project, dgs):
+    (project / "left.csv").write_text((project / "left.csv").read_text().splitlines()[0] + "\n")
+    report = json.loads(dgs("run plan.yaml --json").out)
+    assert report["streams"]["left"]["events"] == 0
+    for verb in ("predict", "plan"):
+        assert dgs(f"{verb} plan.yaml --rates {report['run_dir']}").code == 0
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [(",".join(f"value(k{i})=1" for i in range(99)), "value(k0)"), (f"value({'k' * 300})=1", "value(kkk")],
+)
+def test_long_rates_are_no_path(project, dgs, rates, expected):
+    done = dgs(f"predict plan.yaml --rates {rates}")
+    assert (done.code, f"a rate is given for {expected}" in done.err) == (3, True), done.err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dgs import Tag
 from dgs.model.events import EventBatch
 from dgs.workers.runtime import host_sources
-from dgs.workers.runtime.host_sources import MOST_COUNTED, TagCounts
+from dgs.workers.runtime.host_sources import LEAST_COUNTED, TagCounts
 
 
 def batch(codes, tags=4, stream="s"):
@@ -20,7 +20,7 @@ def batch(codes, tags=4, stream="s"):
     )
 
 
-@given(st.lists(st.lists(st.integers(0, 3), max_size=MOST_COUNTED), max_size=5))
+@given(st.lists(st.lists(st.integers(0, 3), max_size=LEAST_COUNTED), max_size=5))
 def test_events_of_small_batches_are_counted_one_by_one(batches):
     counts = TagCounts()
     for codes in batches:
@@ -41,10 +41,20 @@ def test_a_part_of_large_batches_stands_for_all():
 
 def test_tags_in_a_regular_pattern_are_counted_without_a_bias():
     counts, period = TagCounts(), 16
-    codes = [int(row % period == 0) for row in range(MOST_COUNTED * period)]
+    codes = [int(row % period == 0) for row in range(LEAST_COUNTED * period)]
     for _ in range(100):
         counts.add(batch(codes))
-    assert counts.take()["s", Tag("k", 1)] == pytest.approx(100 * MOST_COUNTED, rel=0.3)
+    assert counts.take()["s", Tag("k", 1)] == pytest.approx(100 * LEAST_COUNTED, rel=0.3)
+
+
+@pytest.mark.parametrize("period", [2, 4, 7])
+@pytest.mark.parametrize("events", [6_000, 262_144])
+def test_tags_that_take_turns_are_counted_alike_in_one_batch(events, period):
+    counts = TagCounts()
+    counts.add(batch([row % period for row in range(events)], tags=period))
+    found = counts.take()
+    assert len(found) == period
+    assert min(found.values()) > 0.3 * events / period
 
 
 def test_tags_beyond_the_bound_are_counted_together(monkeypatch):

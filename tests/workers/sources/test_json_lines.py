@@ -70,7 +70,24 @@ def one_by_one(texts: list[bytes]) -> object:
 
 
 PARTS = st.sampled_from(
-    [*'{}[]":,', '"a":', "1", '"x"', "1e999", "\\ud800", '{"a":1}', '{"b":"}"}', "\x00", "ä"]
+    [
+        *'{}[]":,',
+        '"a":',
+        "1",
+        '"x"',
+        "1e999",
+        "\\ud800",
+        '{"a":1}',
+        '{"b":"}"}',
+        "\x00",
+        "ä",
+        '{"a":1},{"b":[{"c":1}',
+        '{"d":1}]}',
+        '{"a":{"b":[1,{"c":"]"}]}}',
+        '{"a":"\\\\"}',
+        '{"a":"\\"{"}',
+        "[" * 99,
+    ]
 )
 
 
@@ -81,13 +98,36 @@ def test_lines_that_are_read_together_are_those_read_one_by_one(told):
     assert found is None or found == one_by_one(texts)
 
 
-@given(st.lists(st.sampled_from(['{"ts": 1, "user": "u1"}', '{"at": "12:30:05", "n": 2.5}']), min_size=1))
-def test_flat_lines_are_read_together(told):
+WHOLE = [
+    '{"ts": 1, "user": "u1"}',
+    '{"at": "12:30:05", "n": 2.5}',
+    '{"x": [1.5, {"y": "a:[\\"{"}], "z" : {}}',
+]
+
+
+@given(st.lists(st.sampled_from(WHOLE), min_size=1))
+def test_right_lines_are_read_together(told):
     assert parsed_together([line.encode() for line in told]) is not None
 
 
+def test_lines_that_are_two_objects_only_together_are_wrong():
+    assert parsed_together([b'{"a": 1}, {"b": [{"c": 1}', b'{"d": 1}]}']) is None
+
+
 @pytest.mark.parametrize(
-    "wrong", [b'{"a": 1', b'{"a": 1e999}', b'{"a": "\xff"}', b'{"a": 1, "a": 2}', b"1", None]
+    "wrong",
+    [
+        b'{"a": 1',
+        b'{"a": 1e999}',
+        b'{"a": [[-1e999]]}',
+        b'{"a": "\xff"}',
+        b'{"a": 1, "a": 2}',
+        b'{"a": {"b": 1, "b": 2}}',
+        b"1",
+        None,
+        b'{"a":' + b"[" * 100 + b"]" * 100 + b"}",
+        b'{"a": ' + b"[" * 9999 + b"]" * 9999 + b"}",
+    ],
 )
 def test_no_line_that_is_wrong_alone_is_read_together_with_others(wrong):
     right = b'{"a": 1}'

@@ -1,6 +1,6 @@
 """JSON lines, one object per line, read in blocks of lines.
 
-Values are kept as they are; Arrow's JSON reader would change some types. Flat lines are parsed many at once, any others one by one. With
+Values are kept as they are; Arrow's JSON reader would change some types. Lines are parsed many at once, and one by one where one of them may be wrong. With
 `heartbeats: true`, a line `{"kind": "heartbeat", "ts": ...}` is a heartbeat. Heartbeats and blank lines take no row number. A
 missing field is null, unless the payload is the whole line: then each record has the fields of its line.
 """
@@ -117,46 +117,67 @@ def _flat(told: str) -> Line | None:
 
 
 def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
-    """Return the objects of lines, parsed by one call: flat objects without repeated fields. None if a line may not be one.
+    """Return the objects of lines, parsed by one call. None if a line may not be one object without repeated fields.
 
-    No text spans lines, so a line with one brace at each end is one object: its last brace closes the first.
+    No text spans lines. So where all lines end outside brackets, and there are as many objects as lines, each line is one.
 
-    >>> parsed_together([b'{"a": 1}', b'{"a": 2}'])
-    [{'a': 1}, {'a': 2}]
+    >>> parsed_together([b'{"a": 1}', b'{"a": [{"b": 2}]}'])
+    [{'a': 1}, {'a': [{'b': 2}]}]
     >>> parsed_together([b'{"a": 1}', b'{"a": 2']), parsed_together([b'{"a": 1, "a": 2}']), parsed_together([b""])
     (None, None, None)
     """
-    count = len(lines)
     try:
         together = b",\n".join(cast("Sequence[bytes]", lines))
         told = together.decode()
-        are_flat = told.count("{") == told.count("}") == count and told.count("},\n{") == count - 1
-        if (
-            not (are_flat and told[0] == "{" and told[-1] == "}")
-            or "[" in told
-            or "\\ud" in told
-            or "\\uD" in told
-        ):
+        if "\\ud" in told or "\\uD" in told:
             return None
         found: list[Line] = _TOGETHER.decode(f"[{told}]")
-    except (
-        TypeError,
-        ValueError,
-        LineProblemError,
-    ):  # the other decoder says what is wrong, and in which line
+    except (TypeError, ValueError, RecursionError, LineProblemError):
+        return None  # the other decoder says what is wrong, and in which line
+    if len(found) != len(lines) or set(map(type, found)) != {dict}:
         return None
-    codes = np.frombuffer(together, np.uint8)
-    # searches in the text would take a third of the time to parse it
-    before_colons = codes[:-1][codes[1:] == ord(":")]
-    are_spaced = np.any(before_colons <= ord(" "))
-    names = np.count_nonzero(before_colons == ord('"'))
-    if are_spaced or len(found) != count or names != sum(map(len, found)):
-        return None
-    return found if _INFINITE.isdisjoint(chain.from_iterable(map(dict.values, found))) else None
+    ends_outside, names = _structure(together)
+    return found if ends_outside and names == _fields_in(found) else None
+
+
+def _structure(together: bytes) -> tuple[bool, int]:
+    r"""Return whether each line of JSON ends outside brackets, and is not too deep, and how many fields there are.
+
+    >>> _structure(b'{"a:{": 1},\n{"b": [2]}'), _structure(b'{"a": [1,\n2]}')
+    ((True, 2), (False, 1))
+    """
+    if b"\\" in together:
+        together = together.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    codes = np.frombuffer(together.translate(None, _WITHOUT_MEANING), np.uint8)
+    is_outside = np.cumsum(codes == ord('"'), dtype=np.uint8) % 2 == 0  # of texts: only parity counts
+    levels = np.cumsum(_LEVELS[codes] * is_outside, dtype=np.int32)
+    ends_outside = not levels[codes == ord("\n")].any() and bool(levels.max(initial=0) <= DEEPEST)
+    return ends_outside, int(np.count_nonzero(is_outside & (codes == ord(":"))))
+
+
+_WITHOUT_MEANING = bytes(set(range(256)) - set(b'"{}[]:\n'))
+"""The characters that say nothing about the structure."""
+
+_LEVELS = np.zeros(256, np.int8)
+"""By how much a character changes the level of nesting."""
+_LEVELS[list(b"{[")], _LEVELS[list(b"}]")] = 1, -1
+
+
+def _fields_in(objects: Sequence[Line]) -> int | None:
+    """Return the number of fields of objects and of all objects in them, None if a number is infinite: Python reads one beyond the range of floats so."""
+    fields, dicts, lists = 0, objects, list[list[Any]]()
+    while dicts or lists:
+        fields += sum(map(len, dicts))
+        values = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
+        of = list(map(type, values))
+        if float in of and not _INFINITE.isdisjoint(one for one in values if type(one) is float):
+            return None
+        dicts = [value for value in values if type(value) is dict] if dict in of else []
+        lists = [value for value in values if type(value) is list] if list in of else []
+    return fields
 
 
 _INFINITE = frozenset((math.inf, -math.inf))
-"""The value that Python reads for a number beyond the range of floats."""
 
 
 def _is_deep(line: Line) -> bool:
