@@ -88,8 +88,8 @@ def _cost(graph: DependenceGraph, program: Program, options: Options) -> Iterato
     yield from proposals(graph, program, max_leaves=options.max_leaves, max_fan_out=options.max_fan_out)
 
 
-def _exhaustive(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
-    yield from all_trees(graph)
+def _exhaustive(graph: DependenceGraph, _: Program, options: Options) -> Iterator[TagTree]:
+    yield from all_trees(graph, max_leaves=options.max_leaves, max_fan_out=options.max_fan_out)
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {

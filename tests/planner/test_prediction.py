@@ -69,7 +69,7 @@ def compare_with_all(seed, monkeypatch, most_trees):
     program, topology = random_instance(rnd)
     topology, costs = on(topology, rnd.randint(1, 3)), random_costs(rnd, program)
     try:
-        best = plan(program, topology, name="exhaustive", costs=costs)
+        best = plan(program, topology, name="exhaustive", costs=costs, max_leaves=8)
     except UsageError:
         return None
     chosen = plan(program, topology, name="cost", costs=costs, max_leaves=8)
