@@ -126,7 +126,8 @@ ALL_COUNTS = 4
 """Every number of leaves up to this one is tried. Above it, each step adds half as many."""
 
 MANY_ATOMS = 2000
-"""Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second."""
+"""Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second. All orders are
+tried over fewer hash classes."""
 
 FEW_TREES = 400
 """If there are no more trees than these, all are tried, which takes about a tenth of a second."""

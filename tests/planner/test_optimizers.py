@@ -235,3 +235,23 @@ def test_keys_of_a_domain_in_hash_classes_are_the_intersection(lacking, extra, m
     few = KeySet.hashed(2, [0]) | KeySet.of(extra)
     for domain in (all_but_some, few):
         assert atoms._in_classes(domain, modulus, classes) == domain & KeySet.hashed(modulus, classes)
+
+
+def views(machines, keys=()):
+    """Return updates and views of unbounded keys, of which some have half of the events."""
+    some = {key: 50.0 / len(keys) for key in keys}
+    updates = Stream("u", TagSet.of(UPDATE), {UPDATE(key): rate for key, rate in some.items()}, 50.0)
+    return Topology([updates, Stream("v", TagSet.of(VIEW), other_rate=100.0)], [Machine("m", machines)])
+
+
+@pytest.mark.parametrize("keys", [(), ("a", "b"), tuple(f"k{i}" for i in range(200))])
+@pytest.mark.parametrize("most", [2, 9, 50, 400])
+def test_coarse_atoms_are_few_for_any_number_of_machines(keys, most):
+    few, many = (atoms.coarse_atoms(views(machines, keys), Join(), most=most) for machines in (2, 1000))
+    assert few == many
+    assert most / 4 <= len(few) <= most
+
+
+def test_there_are_no_coarse_atoms_without_unbounded_keys_or_of_too_many_streams():
+    assert atoms.coarse_atoms(windows(9), Window(), most=1000) == []
+    assert atoms.coarse_atoms(views(4), Join(), most=1) == []
