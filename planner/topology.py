@@ -25,12 +25,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from dgs.model.impl_tags import ImplTagSet
-from dgs.model.key_sets import KeySet
+from dgs.model.key_sets import KeySet, key_class
 from dgs.model.tag_sets import TagSet
-from dgs.model.tags import Tag
+from dgs.model.tags import Key, Tag
 from dgs.planner.plan import Plan
 
 
@@ -148,10 +148,9 @@ def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> dict[Owner, float]
     if len(owners) == 1 and next(iter(owners.values())) == stream.tags:
         total = sum(stream.rates.values()) + stream.other_rate
         return dict.fromkeys(owners, total) if total else found
-    listed = {tag: owner for owner, tags in owners.items() for tag in tags.tags()}
-    infinite = [(owner, tags) for owner, tags in owners.items() if not tags.is_finite]
+    by_tag = _Owners(owners)
     for tag, rate in stream.rates.items():
-        owner = listed[tag] if tag in listed else next((o for o, tags in infinite if tag in tags), None)
+        owner = by_tag.of(tag)
         if owner is not None and rate:
             found[owner] = found.get(owner, 0.0) + rate
     if not stream.other_rate:
@@ -163,6 +162,30 @@ def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> dict[Owner, float]
         if weight:
             found[owner] = found.get(owner, 0.0) + stream.other_rate * weight / total
     return found
+
+
+class _Owners(Generic[Owner]):
+    """The owners of disjoint tag sets, by tag and by class of keys, so that twenty thousand keys are not sought in a hundred sets each."""
+
+    def __init__(self, owners: Mapping[Owner, TagSet]) -> None:
+        self._listed = {tag: owner for owner, tags in owners.items() for tag in tags.tags()}
+        self._unnamed = [(owner, tags) for owner, tags in owners.items() if tags.others]
+        self._classes: dict[str, dict[int, dict[int, tuple[Owner, frozenset[Key]]]]] = {}
+        for owner, tags in owners.items():
+            for kind, keys in tags.kinds:
+                if not keys.is_finite:
+                    of_modulus = self._classes.setdefault(kind, {}).setdefault(keys.modulus, {})
+                    of_modulus.update(dict.fromkeys(keys.classes, (owner, keys.missing)))
+
+    def of(self, tag: Tag) -> Owner | None:
+        """Return the owner of a tag, None if there is none."""
+        if tag in self._listed:
+            return self._listed[tag]
+        for modulus, owners in self._classes.get(tag.kind, {}).items():
+            found = owners.get(key_class(tag.key) % modulus if modulus > 1 else 0)
+            if found and tag.key not in found[1]:
+                return found[0]
+        return next((owner for owner, tags in self._unnamed if tag in tags), None)
 
 
 def _weight(tags: TagSet, stream: Stream, unlisted: Mapping[str, int]) -> float:

@@ -148,6 +148,21 @@ def atoms(topology: Topology, program: Program, *, classes: int | None = None) -
     return found
 
 
+def coarse_atoms(topology: Topology, program: Program, *, most: int) -> list[Atom]:
+    """Return the atoms of as many hash classes as make at most `most` atoms, whatever the number of machines.
+
+    There are none if no keys are unbounded, or if one class already makes more atoms.
+    """
+    whole = atoms(topology, program, classes=1)
+    divided = sum(atom.domain is not None for atom in whole)
+    if not divided or len(whole) > most:
+        return []
+    classes = min(MAX_CLASSES, (most - len(whole)) // divided + 1)
+    while len(found := atoms(topology, program, classes=classes)) > most:  # keys with much of the traffic
+        classes = max(1, classes * most // len(found))
+    return found
+
+
 def _of_stream(stream: Stream, hot: dict[str, list[Key]], modulus: int) -> Iterator[Atom]:
     kinds = len(stream.tags.kinds)
     for kind, keys in stream.tags.kinds:

@@ -23,12 +23,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import InternalError, UsageError
 from dgs.model.program import Program
-from dgs.planner.optimizers.atoms import CLASSES_PER_LEAF, MAX_CLASSES, atoms
-from dgs.planner.optimizers.cheapest import all_trees, proposals
+from dgs.planner.optimizers.atoms import CLASSES_PER_LEAF, MAX_CLASSES, atoms, coarse_atoms
+from dgs.planner.optimizers.cheapest import MANY_ATOMS, all_trees, proposals
 from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.greedy import greedy_tree
 from dgs.planner.optimizers.matching import fitted, match
@@ -88,8 +89,8 @@ def _cost(graph: DependenceGraph, program: Program, options: Options) -> Iterato
     yield from proposals(graph, program, max_leaves=options.max_leaves, max_fan_out=options.max_fan_out)
 
 
-def _exhaustive(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
-    yield from all_trees(graph)
+def _exhaustive(graph: DependenceGraph, _: Program, options: Options) -> Iterator[TagTree]:
+    yield from all_trees(graph, max_leaves=options.max_leaves, max_fan_out=options.max_fan_out)
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
@@ -149,15 +150,9 @@ def _planned(
         alone = placed(Plan(PlanNode("w0", topology.impl_tags(), program.states()[0].name), name), topology)
         if not violations(alone, program, topology):
             return alone
-    classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
-    graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
-    trees = (
-        OPTIMIZERS[name](graph, program, options)
-        if graph.atoms and program.fork_joins()
-        else [leaf(graph.atoms)]
-    )
     plans = [
-        placed(Plan(match(to_plan_node(fitted(tree, program)), program), name), topology) for tree in trees
+        placed(Plan(match(to_plan_node(fitted(tree, program)), program), name), topology)
+        for tree in _trees(program, topology, name, options)
     ]
     made = plans[0]
     if len(plans) > 1:
@@ -166,6 +161,25 @@ def _planned(
     if wrong:
         raise InternalError(problem=f"optimizer {name} made an invalid plan:\n{listing(wrong)}")
     return made
+
+
+def _trees(program: Program, topology: Topology, name: str, options: Options) -> Iterable[TagTree]:
+    """Return the optimizer's trees. If there are many atoms, `cost` also gives those over fewer hash classes, of which it tries more.
+
+    So a plan of few leaves is found for many machines, too.
+    """
+    classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
+    graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
+    if not graph.atoms or not program.fork_joins():
+        return [leaf(graph.atoms)]
+    trees = OPTIMIZERS[name](graph, program, options)
+    few = []
+    if name == "cost" and len(graph.atoms) > MANY_ATOMS:
+        few = coarse_atoms(topology, program, most=MANY_ATOMS)
+    if not few:
+        return trees
+    coarse = _cost(DependenceGraph(few, program.dependence), program, options)
+    return chain(trees, islice(coarse, 1, None))  # the first is one worker
 
 
 def _options(topology: Topology, name: str, seed: int, max_leaves: int | None, max_fan_out: int) -> Options:

@@ -52,10 +52,12 @@ MOST_ATOMS = 8
 """The largest number of atoms over which trees are counted."""
 
 
-def all_trees(graph: DependenceGraph) -> Iterator[TagTree]:
-    """Yield every tag tree over the atoms whose sibling subtrees are independent, the single leaf first.
+def all_trees(
+    graph: DependenceGraph, *, max_leaves: int | None = None, max_fan_out: int | None = None
+) -> Iterator[TagTree]:
+    """Yield every tag tree over the atoms whose sibling subtrees are independent, the single leaf first, that keeps the bounds given.
 
-    Raises UsageError if there are more than MOST_TREES.
+    Raises UsageError if there are more than MOST_TREES without bounds.
     """
     number = count_trees(graph)
     if number > MOST_TREES:
@@ -65,7 +67,11 @@ def all_trees(graph: DependenceGraph) -> Iterator[TagTree]:
             "it is for small programs. Use the optimizer cost"
         )
         raise UsageError(message=message)
-    yield from unbounded(graph)
+    for tree in unbounded(graph):
+        if (max_leaves is None or tree.leaf_count <= max_leaves) and (
+            max_fan_out is None or all(len(node.children) <= max_fan_out for node in tree.walk())
+        ):
+            yield tree
 
 
 def unbounded(graph: DependenceGraph) -> Iterator[TagTree]:
@@ -120,7 +126,8 @@ ALL_COUNTS = 4
 """Every number of leaves up to this one is tried. Above it, each step adds half as many."""
 
 MANY_ATOMS = 2000
-"""Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second."""
+"""Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second. All orders are
+tried over fewer hash classes."""
 
 FEW_TREES = 400
 """If there are no more trees than these, all are tried, which takes about a tenth of a second."""

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from dgs.model.tags import kind
 from dgs.planner.drawing.text import as_text
 from dgs.planner.optimizers import atoms, cheapest
 from dgs.planner.optimizers.by_name import OPTIMIZERS, plan
+from dgs.planner.prediction.costs import Costs
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.planner.validity import violations
 from tests.planner.instances import faults, instances, random_instance
@@ -63,14 +65,34 @@ def test_plan_is_valid_tag_by_tag(instance, name, seed):
 
 
 @settings(max_examples=50, deadline=None)
-@given(instances(), st.sampled_from(["greedy", "random"]), st.integers(1, 9), st.integers(2, 4))
+@given(
+    instances(),
+    st.sampled_from(["cost", "exhaustive", "greedy", "random"]),
+    st.integers(1, 9),
+    st.integers(2, 4),
+)
 def test_plan_keeps_its_bounds(instance, name, max_leaves, max_fan_out):
-    program, topology = instance
-    made = plan(program, topology, name=name, max_leaves=max_leaves, max_fan_out=max_fan_out)
+    program, topology = instance[0], replace(instance[1], hosts=8)
+    bounds, dear = {"max_leaves": max_leaves, "max_fan_out": max_fan_out}, Costs(update=1e-2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cheapest, "MOST_TREES", 300)
+        try:
+            made = plan(program, topology, name=name, costs=dear, **bounds)
+        except UsageError:
+            assert name == "exhaustive"
+            return
     assert len(made.leaves) <= max_leaves
     assert [node.id for node in made.nodes()] == [f"w{i}" for i in range(len(made))]
     if len(program.states()) == 1:
         assert all(len(node.children) <= max_fan_out for node in made.nodes())
+
+
+@pytest.mark.parametrize(("bounds", "leaves"), [({"max_leaves": 2}, 2), ({"max_fan_out": 2}, 4), ({}, 4)])
+def test_exhaustive_takes_the_best_plan_within_its_bounds(bounds, leaves):
+    topology = Topology(windows(4).streams, [Machine("m", 4)], hosts=4)
+    made = plan(Window(), topology, name="exhaustive", costs=Costs(update=1e-3), **bounds)
+    assert len(made.leaves) == leaves
+    assert max(len(node.children) for node in made.nodes()) <= bounds.get("max_fan_out", 4)
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
@@ -213,3 +235,23 @@ def test_keys_of_a_domain_in_hash_classes_are_the_intersection(lacking, extra, m
     few = KeySet.hashed(2, [0]) | KeySet.of(extra)
     for domain in (all_but_some, few):
         assert atoms._in_classes(domain, modulus, classes) == domain & KeySet.hashed(modulus, classes)
+
+
+def views(machines, keys=()):
+    """Return updates and views of unbounded keys, of which some have half of the events."""
+    some = {key: 50.0 / len(keys) for key in keys}
+    updates = Stream("u", TagSet.of(UPDATE), {UPDATE(key): rate for key, rate in some.items()}, 50.0)
+    return Topology([updates, Stream("v", TagSet.of(VIEW), other_rate=100.0)], [Machine("m", machines)])
+
+
+@pytest.mark.parametrize("keys", [(), ("a", "b"), tuple(f"k{i}" for i in range(200))])
+@pytest.mark.parametrize("most", [2, 9, 50, 400])
+def test_coarse_atoms_are_few_for_any_number_of_machines(keys, most):
+    few, many = (atoms.coarse_atoms(views(machines, keys), Join(), most=most) for machines in (2, 1000))
+    assert few == many
+    assert most / 4 <= len(few) <= most
+
+
+def test_there_are_no_coarse_atoms_without_unbounded_keys_or_of_too_many_streams():
+    assert atoms.coarse_atoms(windows(9), Window(), most=1000) == []
+    assert atoms.coarse_atoms(views(4), Join(), most=1) == []

@@ -15,7 +15,7 @@ from dgs.model.tags import kind
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.placement import assign_hosts, placed
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.topology import Machine, Stream, Topology, node_rates, totals
+from dgs.planner.topology import Machine, Stream, Topology, node_rates, shares, totals
 from tests.planner.instances import instances
 
 VALUE, VIEW = kind("value"), kind("view", key=str)
@@ -144,3 +144,45 @@ def test_hash_classes_share_the_rate_of_unknown_keys():
     found = node_rates(made, [Stream("s", TagSet.of(VIEW), other_rate=100.0)])
     assert found["q"]["s"] == pytest.approx(25.0)
     assert found["o"]["s"] == pytest.approx(75.0)
+
+
+CUTS = st.builds(
+    lambda modulus, classes, keys: KeySet.hashed(modulus, {c % modulus for c in classes}) | KeySet.of(keys),
+    st.sampled_from([1, 2, 3, 4, 12]),
+    st.frozensets(st.integers(0, 11), max_size=6),
+    st.frozensets(st.integers(0, 30), max_size=4),
+)
+"""Sets of keys: hash classes and single keys."""
+
+
+@given(st.lists(CUTS, max_size=6), st.dictionaries(st.integers(0, 30), st.floats(0.5, 50.0)), st.booleans())
+def test_each_tag_counts_for_the_owner_whose_set_it_is_in(cuts, rates, has_others):
+    rest, owners = KeySet.all(), {}
+    for i, cut in enumerate(cuts):
+        owners[i] = TagSet.from_kinds({"view": cut & rest})
+        rest = rest - cut
+    if has_others:
+        owners["rest"] = TagSet.from_kinds({"view": rest}, others=True)
+    tags = [VIEW(key) for key in rates] + [VALUE()]
+    known = dict(zip(tags, [*rates.values(), 7.0], strict=True))
+    expected = {
+        owner: pytest.approx(rate)
+        for owner, mine in owners.items()
+        if (rate := sum(rate for tag, rate in known.items() if tag in mine))
+    }
+    assert shares(Stream("s", TagSet.everything(), known), owners) == expected
+
+
+def test_owner_of_a_key_is_not_sought_among_all_owners(monkeypatch):
+    sought, contains = Counter(), KeySet.__contains__
+
+    def counting(keys, key):
+        sought[key] += 1
+        return contains(keys, key)
+
+    owners = {i: TagSet.from_kinds({"view": KeySet.hashed(100, [i])}) for i in range(100)}
+    stream = Stream("s", TagSet.of(VIEW), {VIEW(f"k{i}"): 1.0 for i in range(300)})
+    monkeypatch.setattr(KeySet, "__contains__", counting)
+    found = shares(stream, owners)
+    assert sum(found.values()) == pytest.approx(300.0)
+    assert sought.total() <= 300

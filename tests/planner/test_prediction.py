@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,11 @@ from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet
 from dgs.monoids import COUNT, SUM, MapOf, Windows
-from dgs.planner.optimizers import cheapest
+from dgs.planner.optimizers import by_name, cheapest
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction import model
+from dgs.planner.prediction.choice import ALIKE
 from dgs.planner.prediction.costs import FIRST_EVENTS, IMPORTING, INTERPRETED_FIRST, LOADING, TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import FEW_EVENTS, Between, _Near, traffic
@@ -69,7 +71,7 @@ def compare_with_all(seed, monkeypatch, most_trees):
     program, topology = random_instance(rnd)
     topology, costs = on(topology, rnd.randint(1, 3)), random_costs(rnd, program)
     try:
-        best = plan(program, topology, name="exhaustive", costs=costs)
+        best = plan(program, topology, name="exhaustive", costs=costs, max_leaves=8)
     except UsageError:
         return None
     chosen = plan(program, topology, name="cost", costs=costs, max_leaves=8)
@@ -120,6 +122,27 @@ def test_keys_that_come_late_are_shared_as_if_they_had_been_known(known):
         for topology in (sampled, whole)
     )
     assert after <= 1.1 * before
+
+
+class EndedJoin(Copying):
+    depends = Dependence(*Join.depends.rules, (BARRIER, UPDATE, ALWAYS), (BARRIER, VIEW, ALWAYS))
+
+
+def test_more_hosts_are_never_predicted_to_be_slower_where_their_hash_classes_are_many(monkeypatch):
+    for module in (by_name, cheapest):
+        monkeypatch.setattr(module, "MANY_ATOMS", 60)
+    views = {VIEW(f"k{i}"): 5.0 for i in range(200)}
+    streams = [
+        Stream("events", TagSet.of(VIEW, UPDATE), views, 1.0),
+        Stream("ends", TagSet.of(BARRIER), {BARRIER(): 10.0}),
+    ]
+    found, costs = [], Costs(update=5e-5)
+    for hosts in (1, 4, 16, 64):
+        topology = on(Topology(streams), hosts)
+        made = plan(EndedJoin(), topology, name="cost", costs=costs)
+        found.append(Predictor(EndedJoin(), topology, costs).predict(made).throughput)
+    assert found[-1] > 1.5 * found[0]
+    assert all(more * ALIKE >= fewer for fewer, more in pairwise(found))
 
 
 def test_several_hosts_save_time_that_can_be_noticed():
