@@ -29,8 +29,28 @@ class ForeignFileError(InvalidError):
     fix = "Name another file, or {way} to write over it"
 
 
+class NamedFileUnwritableError(OutputUnwritableError):
+    """A file that a user names for a command cannot be written."""
+
+    code = "DGS406"
+    fix = "Make room there and let this user write, or name another file for `{by}`"
+
+
+def check_writable(path: Path, by: str, *, mark: str = "") -> None:
+    """Raise what `check_named` does, also if there is no directory for the file: before the work of a command that makes none."""
+    check_named(path, by, mark=mark)
+    try:
+        folder = path.resolve().parent
+        if not folder.is_dir():
+            raise NamedFileUnwritableError(path=path, problem="its directory does not exist", by=by)
+        if not os.access(folder, os.W_OK):
+            raise NamedFileUnwritableError(path=path, problem="its directory cannot be written", by=by)
+    except (OSError, ValueError) as error:  # a NUL in the name is no error of the system
+        raise _unwritable(path, error, by) from None
+
+
 def check_named(path: Path, by: str, *, mark: str = "", force: bool | None = None) -> None:
-    """Raise ForeignFileError or OutputUnwritableError if `write_named` certainly will: before work whose result it writes."""
+    """Raise ForeignFileError or NamedFileUnwritableError if `write_named` certainly will: before work whose result it writes."""
     try:
         if path.exists():
             private_files.check_file(path)
@@ -39,30 +59,30 @@ def check_named(path: Path, by: str, *, mark: str = "", force: bool | None = Non
                 way = "remove it" if force is None else "give --force"
                 raise ForeignFileError(path=path, by=by, since=since, way=way)
     except (OSError, ValueError) as error:  # a NUL in the name is no error of the system
-        raise _unwritable(path, error) from None
+        raise _unwritable(path, error, by) from None
 
 
 def write_named(path: Path, text: str | bytes, by: str, *, mark: str = "", force: bool | None = None) -> int:
     """Write a whole file that a user names, or that a link names, with the mode of the process; return its size in bytes.
 
     A file that is there is written over only if it is empty, has our `mark` near its beginning, or, without a mark, has what the same
-    command wrote there last; or with `force`, the flag of some commands. `by`: the command. Raises ForeignFileError, OutputUnwritableError,
-    the latter also for a pipe, a socket or a device.
+    command wrote there last; or with `force`, the flag of some commands. `by`: the command and its flag. Raises ForeignFileError,
+    NamedFileUnwritableError, the latter also for a pipe, a socket or a device.
     """
     data = text.encode() if isinstance(text, str) else text
     check_named(path, by, mark=mark, force=force)
     try:
         private_files.write_whole(path.resolve(), data)
     except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable(path, error, by) from None
     if not mark:
         with suppress(OSError, RuntimeError):  # the next command will ask to remove the file
             _note(path, _digest(by, data))
     return len(data)
 
 
-def _unwritable(path: Path, error: OSError | ValueError) -> OutputUnwritableError:
-    return OutputUnwritableError(path=path, problem=getattr(error, "strerror", None) or str(error))
+def _unwritable(path: Path, error: OSError | ValueError, by: str) -> NamedFileUnwritableError:
+    return NamedFileUnwritableError(path=path, problem=getattr(error, "strerror", None) or str(error), by=by)
 
 
 def _is_own(path: Path, by: str, mark: str) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 
 from dgs import codec
 from dgs.errors import CodecError, OutputUnwritableError, UsageError
-from dgs.named_files import check_named, write_named
+from dgs.named_files import check_writable, write_named
 
 BY = "--save-state"
 
@@ -51,7 +51,7 @@ def save_state(path: str | os.PathLike[str], state: Any) -> None:
     try:
         write_named(target, data, BY)  # a link stays one, such as /dev/stdout
     except OutputUnwritableError as error:
-        raise StateUnwritableError(**error.facts) from None
+        raise StateUnwritableError(path=error.path, problem=error.problem) from None
 
 
 def check_place(path: Path) -> None:
@@ -59,13 +59,9 @@ def check_place(path: Path) -> None:
     if path.is_dir():
         raise StateUnwritableError(path=path, problem="it is a directory")
     try:
-        check_named(path, BY)
+        check_writable(path, BY)
     except OutputUnwritableError as error:
-        raise StateUnwritableError(**error.facts) from None
-    if not path.absolute().parent.is_dir():
-        raise StateUnwritableError(path=path, problem="its directory does not exist")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise StateUnwritableError(path=path, problem="its directory cannot be written")
+        raise StateUnwritableError(path=error.path, problem=error.problem) from None
 
 
 def read_state(path: str | os.PathLike[str]) -> Any:

@@ -53,7 +53,7 @@ def explain(
     optimizer: OptimizerName = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
-    shape: Shape = Format.TEXT,
+    shape: Shape = None,
     dependence: Graph = False,
     types: Types = False,
     query: OfQuery = False,
@@ -82,7 +82,8 @@ def explain(
     elif types:
         _print_types(request, of, as_json=ending.as_json)
     else:
-        _print_plan(request, of, Format.JSON if ending.as_json else shape, dependence=dependence)
+        shape = Format.JSON if ending.as_json else shape or Format.TEXT
+        _print_plan(request, of, shape, dependence=dependence)
 
 
 def _print_plan(request: Request, of: Path, shape: Format, *, dependence: bool) -> None:

@@ -47,9 +47,11 @@ class Format(StrEnum):
 MARK = "# The plan of"
 """The beginning of a saved plan."""
 
+BY = "dgs plan --save"
+
 # fmt: off
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="For --optimizer random.")]
-Shape = Annotated[Format, typer.Option("--format", help="How to print it.")]
+Shape = Annotated[Format | None, typer.Option("--format", help="How to print it.", show_default="text")]
 Save = Annotated[Path | None, typer.Option("--save", metavar="FILE",
     help="Write it as a `plan:` section for `dgs run --plan FILE`.")]
 Compare = Annotated[bool, typer.Option("--compare",
@@ -69,15 +71,19 @@ def plan(
     max_leaves: MaxLeaves = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
-    shape: Shape = Format.TEXT,
+    shape: Shape = None,
     save: Save = None,
     rates: Rates = None,
     compare: Compare = False,
     costs: ShowCosts = False,
 ) -> None:
     """Make (or check) the synchronization plan of a plan file, and print it."""
+    _refuse_mixed(compare=compare, costs=costs, save=save, shape=shape)
     from dgs.api.preparing import from_file, prepare
+    from dgs.named_files import check_writable
 
+    if save is not None:
+        check_writable(save, BY, mark=MARK)
     options = {"optimizer__seed": seed, "optimizer__max_leaves": max_leaves}
     given = given_by_flags(set_values, plan_from, optimizer__name=optimizer, **options)
     prepared = prepare(from_file(plan_path, given))
@@ -92,10 +98,20 @@ def plan(
         return
     if save is not None:
         _save(prepared, save)
-    if save is None or shape is not Format.TEXT or ending.as_json:
-        show(rendered(prepared, Format.JSON if ending.as_json else shape))
+    if save is None or shape not in (None, Format.TEXT) or ending.as_json:
+        show(rendered(prepared, Format.JSON if ending.as_json else shape or Format.TEXT))
     if prepared.plan.because is not None and len(prepared.plan) > 1:
         say(f"dgs: {prepared.plan.because}")
+
+
+def _refuse_mixed(*, compare: bool, costs: bool, save: Path | None, shape: Format | None) -> None:
+    """Raise BadParameter for flags of a plan that is printed or saved, with one that prints a table instead."""
+    if compare and costs:
+        raise typer.BadParameter("give --compare or --costs, not both")
+    of_plan = [flag for flag, value in (("--save", save), ("--format", shape)) if value is not None]
+    if of_plan and (compare or costs):
+        other = "--compare" if compare else "--costs"
+        raise typer.BadParameter(f"{other} prints a table and no plan: leave out {' and '.join(of_plan)}")
 
 
 def _at_rates(prepared: Prepared, rates: str) -> Prepared:
@@ -154,11 +170,12 @@ def figures(prepared: Prepared) -> dict[str, Any]:
 
 def _save(prepared: Prepared, path: Path) -> None:
     from dgs.named_files import write_named
+    from dgs.workers.protocol.story_words import counted
 
     made = prepared.plan.optimizer
     head = f"{MARK} {prepared.config.name}{f', made by {made}' if made else ''}. Run it with `dgs run --plan FILE`.\n"
-    write_named(path, head + rendered(prepared, Format.YAML) + "\n", "dgs plan --save", mark=MARK)
-    say(f"dgs: plan with {len(prepared.plan)} workers saved in {show_path(path)}")
+    write_named(path, head + rendered(prepared, Format.YAML) + "\n", BY, mark=MARK)
+    say(f"dgs: plan with {counted(len(prepared.plan), 'worker')} saved in {show_path(path)}")
 
 
 def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from dgs.planner.prediction.model import Prediction
 
 DEFAULT_HOSTS = "1,2,4,8,16"
+
+BY, MARK = "dgs predict --plot", ": predicted throughput</text>"
 
 # fmt: off
 HostCounts = Annotated[str, typer.Option("--hosts", metavar="N,N,...",
@@ -50,14 +51,17 @@ def predict(
     """Predict the throughput of a job on different numbers of hosts. Its functions are tried on the first events."""
     counts, wanted = _counts(hosts), _wanted(at_least)
     from dgs.api.predicting import costs_of, drawn, predictions
+    from dgs.named_files import check_writable, write_named
 
+    if plot is not None:
+        check_writable(plot, BY, mark=MARK)
     prepared = _prepared(plan_path, given_by_flags(set_values, plan_from), rates)
     costs = costs_of(prepared)
     say_warning(prepared, costs)
     found = predictions(prepared, counts, costs.costs, simulates=simulate)
-    if plot is not None:
-        _draw(plot, drawn(found, prepared.config.name))
     _report(found, as_json=ending.as_json)
+    if plot is not None:
+        write_named(plot, drawn(found, prepared.config.name), BY, mark=MARK)
     best = max(found, key=lambda one: one.prediction.throughput)
     if best.prediction.throughput < wanted:
         say(_shortfall(prepared.config.name, str(at_least), best))
@@ -102,13 +106,18 @@ def _hosts(one: OnHosts) -> str:
 
 
 def _wanted(text: str | None) -> float:
-    """Return the events per second that a text such as `5M/s` or `20k` asks for, 0 for none."""
+    """Return the events per second that a text such as `5M/s`, `3/h` or `20k` asks for, 0 for none."""
+    from dgs.job.units import MOST_PER_SECOND, parse_rate
+
     if text is None:
         return 0.0
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kM]?)(?:/s)?", text.strip())
-    if found is None:
-        raise typer.BadParameter(f"--at-least {text}: write events per second, such as 5M/s, 20k or 300")
-    return float(found[1]) * {"": 1.0, "k": 1e3, "M": 1e6}[found[2]]
+    try:
+        return parse_rate(text if "/" in text else f"{text}/s")
+    except ValueError:
+        most = f"at most {MOST_PER_SECOND:g}/s"
+        raise typer.BadParameter(
+            f"--at-least {text}: write events per second, such as 5M/s, 20k or 300, {most}"
+        ) from None
 
 
 def _counts(text: str) -> list[int]:
@@ -128,12 +137,6 @@ def _counts(text: str) -> list[int]:
 def _why(prediction: Prediction) -> str:
     """Return what bounds a prediction, as a clause with the busiest worker."""
     return f"{prediction.limit} ({prediction.busiest})"
-
-
-def _draw(place: Path, drawing: str) -> None:
-    from dgs.named_files import write_named
-
-    write_named(place, drawing, "dgs predict --plot", mark=": predicted throughput</text>")
 
 
 def _print_table(found: list[OnHosts]) -> None:

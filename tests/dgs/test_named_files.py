@@ -6,7 +6,13 @@ import time
 import pytest
 
 from dgs import named_files
-from dgs.named_files import ForeignFileError, check_named, write_named
+from dgs.named_files import (
+    ForeignFileError,
+    NamedFileUnwritableError,
+    check_named,
+    check_writable,
+    write_named,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +42,25 @@ def test_what_a_command_wrote_is_its_own_until_something_else_changes_it(tmp_pat
     assert file.read_text() == "two and mine"
     write_named(file, "three", "dgs query -o", force=True)
     assert file.read_text() == "three"
+
+
+def test_place_in_a_directory_is_writable(tmp_path):
+    check_writable(tmp_path / "file", "dgs --to")
+    assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("link", "its directory does not exist"),
+        ("nowhere/file", "its directory does not exist"),
+        ("a\0b", "embedded null"),
+    ],
+)
+def test_place_without_a_directory_is_not_writable(tmp_path, place, problem):
+    (tmp_path / "link").symlink_to("nowhere/file")
+    with pytest.raises(NamedFileUnwritableError, match=rf"{problem}.*, or name another file for `dgs --to`"):
+        check_writable(tmp_path / place, "dgs --to")
 
 
 def test_an_empty_file_holds_nothing_to_keep(tmp_path):

@@ -82,10 +82,10 @@ class _Words:
         return text
 
     def reads(self, source: str, rows: int, frontier: OrderKey) -> str:
-        return f"reads {_count(rows, 'event')} of source {source!r}, which {self._place(frontier)}"
+        return f"reads {counted(rows, 'event')} of source {source!r}, which {self._place(frontier)}"
 
     def receives(self, sender: int, sequence: int, count: int) -> str:
-        return f"receives frame {sequence} of host {sender}, with {_count(count, 'message')}"
+        return f"receives frame {sequence} of host {sender}, with {counted(count, 'message')}"
 
     def sends(self, host: int, sequence: int, count: int, some: Sequence[tuple[str, Brief]]) -> str:
         parts = [f"for {self._named(target)}, {self._message(*brief)}" for target, brief in some]
@@ -113,7 +113,7 @@ class _Words:
         return f"{_listed(self._who)} hears that {self._named(child)} is prepared for {self._event(lane, ts)}"
 
     def outputs(self, stream: str, span: Span) -> str:
-        made = f"{_count(span[0], 'output')} for events of {stream!r} {self._times(span)}"
+        made = f"{counted(span[0], 'output')} for events of {stream!r} {self._times(span)}"
         return f"{_listed(self._who)} makes {made}"
 
     def skips(self, stream: str, span: Span) -> str:
@@ -130,13 +130,13 @@ class _Words:
         return phrase(*details)
 
     def _frontiers(self, count: int) -> str:
-        return f"how far {_count(count, 'lane')} {'is' if count == 1 else 'are'}"
+        return f"how far {counted(count, 'lane')} {'is' if count == 1 else 'are'}"
 
     def _parts(self) -> str:
         return "its part of the state"
 
     def _events(self, lane: int, span: Span) -> str:
-        return f"{_count(span[0], 'event')} of {self._stream(lane)} {self._times(span)}"
+        return f"{counted(span[0], 'event')} of {self._stream(lane)} {self._times(span)}"
 
     def _requests(self, number: int, lane: int | None, span: Span | None, epoch: int) -> str:
         if lane is None or span is None:
@@ -191,5 +191,10 @@ def _numbered(number: int, count: int) -> str:
     return f"request {number}" if count == 1 else f"requests {number} to {number + count - 1}"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "worker"), counted(1200, "worker")
+    ('1 worker', '1,200 workers')
+    """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

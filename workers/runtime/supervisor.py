@@ -15,6 +15,7 @@ from typing import Any
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
 from dgs.workers.observing.figures import RunFigures
 from dgs.workers.observing.run_log import RunLog
+from dgs.workers.protocol.story_words import counted
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.coordinator import ControlRequest, StopRequest
 from dgs.workers.recovery.outbox import dealt_otherwise
@@ -393,8 +394,7 @@ def _replanned(session: Session, path: str) -> Job:
     try:
         if session.caller.replanned is not None:
             job = session.replanning.moved(session.caller.replanned(job, path), path)
+        session.caller.notify(f"the run goes on under another plan, with {counted(len(job.plan), 'worker')}")
     except DgsError as error:
         session.caller.notify(f"{error}: the run keeps its plan")
-    else:
-        session.caller.notify(f"the run goes on under another plan, with {len(job.plan)} workers")
     return job

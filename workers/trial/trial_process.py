@@ -80,10 +80,14 @@ def tried(question: Question) -> Trial:
     """Return the trial that the process answers, or one with the problem."""
     if INSIDE in os.environ:
         return Trial(problem="a trial starts no other")
-    with tempfile.TemporaryFile() as asking:
-        asking.write(question.content)
-        asking.seek(0)
-        process = _started(question.module, asking)
+    try:
+        with tempfile.TemporaryFile() as asking:
+            asking.write(question.content)
+            asking.seek(0)
+            process = _started(question.module, asking)
+    except (OSError, ValueError) as error:  # a NUL in the module path is no error of the system
+        problem = getattr(error, "strerror", None) or str(error)
+        return Trial(problem=f"no process could be started for it: {problem}")
     try:
         answer = _answer_of(process)
     finally:
@@ -134,13 +138,20 @@ def _read(process: subprocess.Popen[bytes]) -> bytes | None:
     deadline, found = time.monotonic() + LONGEST, b""
     while len(found) < SIZE or len(found) < SIZE + int.from_bytes(found[:SIZE], "big"):
         left = deadline - time.monotonic()
-        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+        if left <= 0 or not _is_ready(pipe, left):
             return None
         part = os.read(pipe.fileno(), MOST_BYTES)
         if not part or len(found) > MOST_BYTES:
             return found and b"garbage"
         found += part
     return found[SIZE:]
+
+
+def _is_ready(pipe: IO[bytes], seconds: float) -> bool:
+    """Wait until something can be read, or nothing more will come. By `poll`, since `select` refuses descriptors from 1,024 on."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def _end_of(process: subprocess.Popen[bytes]) -> str:

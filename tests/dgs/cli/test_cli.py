@@ -129,6 +129,31 @@ def test_plan_seed_makes_the_same_random_plan(project, dgs):
     assert first == second
 
 
+def test_saved_plan_of_one_worker_is_said_to_have_one(project, dgs):
+    done = dgs("plan plan.yaml --optimizer sequential --save saved.yaml")
+    assert "dgs: plan with 1 worker saved in saved.yaml" in done.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--compare --save saved.yaml", "--compare prints a table and no plan: leave out --save"),
+        ("--costs --save saved.yaml", "--costs prints a table and no plan: leave out --save"),
+        ("--compare --format text", "--compare prints a table and no plan: leave out --format"),
+        ("--costs --format svg --save a.yaml", "no plan: leave out --save and --format"),
+        ("--compare --costs", "give --compare or --costs, not both"),
+    ],
+)
+def test_plan_refuses_flags_that_contradict_each_other(project, dgs, flags, said):
+    done = dgs(f"plan plan.yaml {flags}")
+    assert (done.code, said in done.err, done.out) == (2, True, ""), done.err
+
+
+def test_plan_that_has_no_place_is_not_made(project, dgs):
+    done = dgs("plan plan.yaml --set optimizer.name=none --save nowhere/saved.yaml")
+    assert (done.code, "nowhere/saved.yaml: its directory does not exist" in done.err) == (4, True), done.err
+
+
 def test_compare_shows_every_optimizer(project, dgs):
     done = dgs("plan plan.yaml --compare")
     assert [line.split()[0] for line in done.out.splitlines()] == [

@@ -1,11 +1,15 @@
 """`dgs predict`, and the plans that `--optimizer cost` makes."""
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+
+from dgs.job import private_files
 
 
 def test_predict_says_what_bounds_the_job(project, dgs):
@@ -65,7 +69,18 @@ def test_predict_says_whether_a_rate_is_reached_and_what_stops_it(project, dgs):
     assert ", where " in done.err
 
 
-@pytest.mark.parametrize("rate", ["fast", "5G", "-1", ""])
+@pytest.mark.parametrize("rate", ["5K/s", "5k", "300000/m", "0.3M/m", "1/h", " 7 "])
+def test_a_rate_to_reach_is_written_as_in_a_plan_file(project, dgs, rate):
+    assert dgs(f"predict plan.yaml --hosts 1 --at-least '{rate}'").code == 0
+
+
+def test_a_rate_to_reach_has_the_unit_of_its_notation(project, dgs):
+    reached = json.loads(dgs("predict plan.yaml --hosts 1 --json").out)["predictions"][0]["throughput"]
+    codes = [dgs(f"predict plan.yaml --hosts 1 --at-least {reached * 10:.0f}/{unit}").code for unit in "smh"]
+    assert codes == [1, 0, 0]
+
+
+@pytest.mark.parametrize("rate", ["fast", "5G", "-1", "", "5M/", "5/y", "1e16/s", "nan"])
 def test_predict_refuses_wrong_rates(project, dgs, rate):
     done = dgs(f"predict plan.yaml --at-least '{rate}'")
     assert done.code == 2
@@ -128,7 +143,36 @@ def test_predict_draws_the_throughput_over_the_hosts(project, dgs):
     assert dgs("predict plan.yaml --hosts 1,2,8 --plot chart.svg").code == 0
     drawing = ET.parse(project / "chart.svg").getroot()
     assert len(drawing.findall("{*}circle")) == 3
-    assert dgs("predict plan.yaml --hosts 1 --plot nowhere/chart.svg").code == 4
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "said"),
+    [
+        (4, "nowhere/chart.svg", ": its directory does not exist. "),
+        (4, "plan.yaml/chart.svg", ": its directory does not exist. "),
+        (3, "foreign.svg", " is there and was not made by `dgs predict --plot`"),
+    ],
+)
+def test_a_drawing_that_has_no_place_is_refused_before_the_work(project, dgs, code, place, said):
+    (project / "foreign.svg").write_text("<svg/>")
+    done = dgs(f"predict plan.yaml --hosts 1 --plot {place}")
+    assert (done.code, place + said in done.err, done.out) == (code, True, ""), done.err
+    assert "`dgs predict --plot`" in done.err
+    assert (project / "foreign.svg").read_text() == "<svg/>"
+
+
+def test_a_drawing_is_refused_before_the_plan_file_is_read(dgs, tmp_path):
+    assert dgs(f"predict {tmp_path / 'no.yaml'} --plot {tmp_path / 'nowhere' / 'a.svg'}").code == 4
+
+
+def test_the_predictions_are_printed_before_a_drawing_fails(project, dgs, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(private_files, "write_whole", full)
+    done = dgs("predict plan.yaml --hosts 1 --plot chart.svg")
+    assert (done.code, "bound by" in done.out) == (4, True)
+    assert "chart.svg: No space left on device. Make room there" in done.err
 
 
 @pytest.mark.parametrize("flags", ["predict plan.yaml --plot", "report --picture", "report -o"])

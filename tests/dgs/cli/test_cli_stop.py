@@ -159,7 +159,8 @@ def test_run_that_was_moved_is_stopped_and_resumed_under_its_new_plan(slow, dgs)
         return library.stop(THERE)
 
     with meanwhile(THERE, move_and_stop):
-        dgs("run plan.yaml --run-dir there")
+        moved = dgs("run plan.yaml --run-dir there")
+    assert "the run goes on under another plan, with 1 worker\n" in moved.err
     done = dgs(f"resume there --json --verify {QUICK}")
     report = json.loads(done.out)
     assert (done.code, report["workers"], report["verified"]) == (0, 1, True)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import math
 import os
+import resource
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -77,7 +83,10 @@ def test_pandas_is_imported_before_anything_is_measured(tmp_path):
         ("os.kill(os.getpid(), signal.SIGKILL)", "signal 9 ended its process"),
         ("os.killpg(0, signal.SIGTERM)", "signal 15 ended its process"),
         (
-            "[os.write(n, b'garbage' * 9) for n in map(int, os.listdir('/proc/self/fd')) if n > 2]",
+            (
+                "[os.write(n, b'garbage' * 9) for n in range(3, 99) if os.path.islink(f'/proc/self/fd/{n}') "
+                "and 'pipe' in os.readlink(f'/proc/self/fd/{n}')]"
+            ),
             "its process answered with garbage",
         ),
     ],
@@ -93,9 +102,9 @@ def test_a_program_that_waits_for_ever_is_killed_with_its_children(tmp_path, mon
     def until_the_time_is_over(*_):
         while not pid.exists() or not pid.read_text():
             time.sleep(0.02)
-        return [], [], []
+        return False
 
-    monkeypatch.setattr(trial_process.select, "select", until_the_time_is_over)
+    monkeypatch.setattr(trial_process, "_is_ready", until_the_time_is_over)
     body = f"child = os.fork(); child and open({str(pid)!r}, 'w').write(str(child)); time.sleep(60)"
     assert tried_with(body, tmp_path).problem == "it took more than 60 s"
     child = Path("/proc", pid.read_text())
@@ -121,6 +130,53 @@ def test_a_module_that_cannot_be_imported_there_is_named(tmp_path):
     found = tried_with("pass", tmp_path, ref="odd.py:missing")
     assert found.problem.startswith("it raised ProgramImportError: ")
     assert found.costs == TYPICAL
+
+
+@pytest.fixture
+def many_files():
+    """Have more files open than `select` takes, as far as the system allows."""
+    least = 2000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < least:
+        pytest.skip(f"a process may open {hard} files here, and the test needs {least}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, least) if soft >= 0 else soft, hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    yield opened
+    for descriptor in opened:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_trial_runs_while_many_files_are_open(tmp_path, many_files):
+    assert max(many_files) > 1024
+    assert tried_with("pass", tmp_path).problem is None
+
+
+class FullFile(io.BytesIO):
+    """A file on a full disk."""
+
+    def write(self, _):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def no_process(*_, **__):
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ((tempfile, "TemporaryFile", FullFile), "No space left on device"),
+        ((tempfile, "tempdir", "/nowhere"), "No such file or directory"),
+        ((subprocess, "Popen", no_process), "Resource temporarily unavailable"),
+        ((sys, "executable", "/nowhere/python"), "No such file or directory"),
+        ((sys, "path", [*sys.path, "a\0b"]), "embedded null byte"),
+    ],
+)
+def test_a_machine_that_cannot_start_the_process_gives_typical_costs(tmp_path, monkeypatch, broken, problem):
+    monkeypatch.setattr(*broken)
+    found = tried_with("pass", tmp_path)
+    assert (found.problem, found.costs) == (f"no process could be started for it: {problem}", TYPICAL)
 
 
 def test_a_trial_starts_no_trial(monkeypatch, tmp_path):
