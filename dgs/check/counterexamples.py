@@ -31,6 +31,9 @@ from dgs.named_files import write_named
 VERSION = 1
 COMMUTING = IndependentEventsCommute.name
 
+BY, MARK = "dgs check --save-counterexample", '"counterexamples": ['
+"""The command that writes such a file, and the text by which it is known to be one."""
+
 
 def save(report: CheckReport, target: str, path: Path) -> None:
     """Write the counterexamples of a report to a file. Raises ForeignFileError, OutputUnwritableError, CodecError."""
@@ -41,7 +44,7 @@ def save(report: CheckReport, target: str, path: Path) -> None:
     ]
     data = {"version": VERSION, "target": target, "seed": report.seed, "counterexamples": found}
     text = json.dumps(data, indent=2, default=str) + "\n"
-    write_named(path, text, "dgs check --save-counterexample", mark='"counterexamples": [')
+    write_named(path, text, BY, mark=MARK)
 
 
 def target_of(path: Path) -> str:

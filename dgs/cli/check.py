@@ -46,6 +46,11 @@ def check(
     import dgs.check as checks
     from dgs.errors import UsageError
 
+    if save_counterexample is not None:
+        from dgs.check.counterexamples import BY, MARK
+        from dgs.named_files import check_writable
+
+        check_writable(save_counterexample, BY, mark=MARK)
     options: dict[str, Any] = {"tolerance": tolerance, **_options(options_from)}
     if replay is not None:
         equals = {name: options.get(name) for name in ("tolerance", "states_equal", "outputs_equal")}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dgs.workers.trial.stopwatch import PACE
 from tests.dgs.projects import sums_plan, sums_program, write_files
 from tests.dgs.recovering import EARLY, write_project
 
@@ -64,8 +65,11 @@ def edit(project):
 
 @pytest.fixture
 def dgs(monkeypatch, capfd):
-    """Run a command line and return its result."""
+    """Run a command line and return its result. All predictions are for the same pace of this machine, so that commands can be compared."""
+    from dgs.api import costing
     from dgs.cli import main
+
+    monkeypatch.setattr(costing, "pace", lambda: PACE)
 
     def dgs(line: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["dgs", *shlex.split(line)])

@@ -89,6 +89,7 @@ def test_file_of_others_is_kept(here, dgs, name):
     assert f"{name} is there and was not made by `" in done.err
     assert "Name another file, or " in done.err
     assert (here / name).read_text() == "my notes\n"
+    assert not done.out  # it is told before the work
 
 
 LATE = ["state.json", "rows.csv", "rows.parquet", "stored"]
