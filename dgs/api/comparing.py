@@ -24,6 +24,7 @@ from dgs.planner.optimizers.by_name import make_plan
 from dgs.planner.plan_data import from_data
 from dgs.planner.prediction.choice import cautious
 from dgs.planner.prediction.model import Predictor
+from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Comparison
 
 if TYPE_CHECKING:
@@ -119,9 +120,13 @@ class PastRun:
     def costs(self, prepared: Prepared, tried: KnownCosts) -> KnownCosts:
         """Return the costs of a trial, corrected by the seconds of the run.
 
-        Short runs correct nothing, nor do runs that moved or began again, whose workers count only the events since then, or
+        Runs of another machine correct nothing, which is said. Short runs correct nothing, nor do runs that moved or began again, whose workers count only the events since then, or
         runs with a plan that this job cannot have.
         """
+        here, there = process.this_machine(), self._report.get("machine")
+        if there not in (here, None):
+            origin = f"{tried.origin}; {self._place} corrects none, since its run was on another machine, {there}, and this is {here}"
+            return replace(tried, origin=origin)
         with suppress(InvalidError, KeyError, TypeError, AttributeError, ZeroDivisionError):
             workers, sinks = self._report["per_worker"].values(), self._report["sinks"].values()
             read, taken = (sum(one["events"] for one in some) for some in (self._streams.values(), workers))

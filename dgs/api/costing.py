@@ -187,7 +187,7 @@ def _question(
 
 def _place(*subject: Any) -> Path:
     """Return the file for the costs of a subject, in a directory of this user on this machine."""
-    here = [VERSION, platform.node(), platform.machine(), platform.python_version(), os.cpu_count()]
+    here = [VERSION, process.this_machine(), platform.python_version()]
     digest = hashlib.blake2b(codec.encode([here, *subject]), digest_size=16).hexdigest()
     return Path(tempfile.gettempdir()) / f"dgs-{os.geteuid()}" / "costs" / f"{digest}.json"
 

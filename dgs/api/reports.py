@@ -230,6 +230,7 @@ def _about(prepared: Prepared, started: float) -> dict[str, Any]:
     return {
         "name": prepared.config.name,
         "program": prepared.program.name,
+        "machine": process.this_machine(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(started)),
         "runtime": prepared.config.runtime.kind,
         "plan": {

@@ -1,4 +1,4 @@
-"""The clock, the memory and the signals of a process of ours: a clock that does not jump, memory that stays, and signals that end it.
+"""The clock, the machine, the memory and the signals of a process of ours: a clock that does not jump, memory that stays, and signals that end it.
 
 The clock is for times that several processes compare. Unlike `time.time()`, it measures intervals correctly even if the machine's clock is
 set meanwhile. Between processes it is as exact as the machine's clock was when they began.
@@ -15,6 +15,8 @@ True
 from __future__ import annotations
 
 import ctypes
+import os
+import platform
 import signal
 import sys
 import threading
@@ -43,6 +45,11 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 def now() -> float:
     """Return the seconds since 1970-01-01 UTC, read once at the start and counted on without jumps."""
     return _BEGINNING + time.monotonic()
+
+
+def this_machine() -> str:
+    """Return the name of this machine, with its kind of processor and the number of its cores."""
+    return f"{platform.node()} ({platform.machine()}, {os.cpu_count()} cores)"
 
 
 def keep_freed_memory() -> None:

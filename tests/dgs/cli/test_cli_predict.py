@@ -224,6 +224,7 @@ def test_costs_by_the_report_of_a_run_are_the_times_of_its_events(project, dgs):
         {"per_worker": []},
         {"per_worker": {"w0": {"events": 100_000}}},  # the run moved: these are its events since then
         {"sinks": None},
+        {"machine": "elsewhere (arm64, 8 cores)"},
     ],
 )
 def test_a_report_whose_figures_do_not_fit_corrects_no_costs(project, dgs, damage):
@@ -235,7 +236,9 @@ def test_a_report_whose_figures_do_not_fit_corrects_no_costs(project, dgs, damag
     results.write_text(json.dumps(report | whole | damage))
     done = dgs(f"plan plan.yaml --costs --json --rates {results}")
     assert (done.code, done.err) == (0, "")
-    assert "corrected by" not in json.loads(done.out)["origin"]
+    origin = json.loads(done.out)["origin"]
+    assert "corrected by" not in origin
+    assert ("on another machine, elsewhere (arm64, 8 cores), and this is" in origin) == ("machine" in damage)
 
 
 def test_a_run_with_a_silent_stream_gives_rates(project, dgs):

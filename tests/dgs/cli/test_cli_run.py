@@ -73,7 +73,7 @@ def test_results_have_these_fields_in_this_order(project, dgs):
     """Users' scripts read them: a field may be added, but none removed."""
     report = json.loads(dgs("run plan.yaml --json").out)
     assert list(report) == [
-        *("status", "name", "program", "started", "runtime", "plan"),
+        *("status", "name", "program", "machine", "started", "runtime", "plan"),
         *(
             "events_in",
             "events_before",
