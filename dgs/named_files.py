@@ -20,6 +20,9 @@ _LOOKED_AT = 4096
 MOST_NOTES = 1000
 """Notes that are kept. For a file whose note is gone, the command asks to remove it."""
 
+REFUSALS = (OSError, ValueError, RuntimeError)
+"""What a path is refused with: a NUL in the name, and links that go in a circle, are no errors of the system."""
+
 
 class ForeignFileError(InvalidError):
     """The place for a file that a user names has a file that is none of ours, or that was changed since."""
@@ -45,7 +48,7 @@ def check_writable(path: Path, by: str, *, mark: str = "") -> None:
             raise NamedFileUnwritableError(path=path, problem="its directory does not exist", by=by)
         if not os.access(folder, os.W_OK):
             raise NamedFileUnwritableError(path=path, problem="its directory cannot be written", by=by)
-    except (OSError, ValueError) as error:  # a NUL in the name is no error of the system
+    except REFUSALS as error:
         raise _unwritable(path, error, by) from None
 
 
@@ -58,7 +61,7 @@ def check_named(path: Path, by: str, *, mark: str = "", force: bool | None = Non
                 since = "" if mark else ", or has changed since"
                 way = "remove it" if force is None else "give --force"
                 raise ForeignFileError(path=path, by=by, since=since, way=way)
-    except (OSError, ValueError) as error:  # a NUL in the name is no error of the system
+    except REFUSALS as error:
         raise _unwritable(path, error, by) from None
 
 
@@ -73,7 +76,7 @@ def write_named(path: Path, text: str | bytes, by: str, *, mark: str = "", force
     check_named(path, by, mark=mark, force=force)
     try:
         private_files.write_whole(path.resolve(), data)
-    except (OSError, ValueError) as error:
+    except REFUSALS as error:
         raise _unwritable(path, error, by) from None
     if not mark:
         with suppress(OSError, RuntimeError):  # the next command will ask to remove the file
@@ -81,7 +84,7 @@ def write_named(path: Path, text: str | bytes, by: str, *, mark: str = "", force
     return len(data)
 
 
-def _unwritable(path: Path, error: OSError | ValueError, by: str) -> NamedFileUnwritableError:
+def _unwritable(path: Path, error: Exception, by: str) -> NamedFileUnwritableError:
     return NamedFileUnwritableError(path=path, problem=getattr(error, "strerror", None) or str(error), by=by)
 
 

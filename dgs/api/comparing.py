@@ -120,8 +120,8 @@ class PastRun:
     def costs(self, prepared: Prepared, tried: KnownCosts) -> KnownCosts:
         """Return the costs of a trial, corrected by the seconds of the run.
 
-        Runs of another machine correct nothing, which is said. Short runs correct nothing, nor do runs that moved or began again, whose workers count only the events since then, or
-        runs with a plan that this job cannot have.
+        Runs of another machine correct nothing, which is said. Short runs correct nothing, nor do runs that moved or began again, whose
+        workers count only the events since then, or runs with a plan that this job cannot have.
         """
         here, there = process.this_machine(), self._report.get("machine")
         if there not in (here, None):

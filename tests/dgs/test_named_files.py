@@ -55,10 +55,12 @@ def test_place_in_a_directory_is_writable(tmp_path):
         ("link", "its directory does not exist"),
         ("nowhere/file", "its directory does not exist"),
         ("a\0b", "embedded null"),
+        ("circle/file", "(Symlink loop|its directory does not exist)"),
     ],
 )
 def test_place_without_a_directory_is_not_writable(tmp_path, place, problem):
     (tmp_path / "link").symlink_to("nowhere/file")
+    (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(NamedFileUnwritableError, match=rf"{problem}.*, or name another file for `dgs --to`"):
         check_writable(tmp_path / place, "dgs --to")
 

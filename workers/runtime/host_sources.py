@@ -189,10 +189,10 @@ class TagCounts:
             if batch.codes is None:
                 self._note(batch.stream, batch.tags[0], events)
                 return
-            step = max(1, int(events / max(LEAST_COUNTED, SHARE_COUNTED * events)))
-            first = np.arange(0, events - step + 1, step)
-            some = batch.codes[first + self._random.integers(step, size=len(first))]
-            each = events / len(some)
+            parts = min(events, max(LEAST_COUNTED, int(SHARE_COUNTED * events)))
+            bounds = np.arange(parts + 1) * events // parts
+            some = batch.codes[self._random.integers(bounds[:-1], bounds[1:])]
+            each = events / parts
             for code, count in Counter(some.tolist()).items():
                 self._note(batch.stream, batch.tags[code], count * each)
 

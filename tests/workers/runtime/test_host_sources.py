@@ -57,6 +57,13 @@ def test_tags_that_take_turns_are_counted_alike_in_one_batch(events, period):
     assert min(found.values()) > 0.3 * events / period
 
 
+def test_the_last_event_of_each_batch_is_counted():
+    counts, events = TagCounts(), 3 * LEAST_COUNTED - 1
+    for _ in range(1000):
+        counts.add(batch([0] * (events - 1) + [1]))
+    assert counts.take()["s", Tag("k", 1)] == pytest.approx(1000, rel=0.2)
+
+
 def test_tags_beyond_the_bound_are_counted_together(monkeypatch):
     monkeypatch.setattr(host_sources, "MOST_TAGS", 2)
     counts = TagCounts()
