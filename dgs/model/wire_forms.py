@@ -30,6 +30,9 @@ from dgs.model.tags import ImplTag, Kind, Tag
 
 Word = TypeVar("Word")
 
+FEW_TAGS = 8
+"""Batches of so few tags are encoded with all of them, without looking for those that no row has."""
+
 
 def _numbers(values: Int64s) -> bytes:
     return values.astype("<i8", copy=False).tobytes()
@@ -51,8 +54,18 @@ def _from_counted(content: int | bytes, rows: int) -> Int64s | RowNumbers:
     return RowNumbers(content, rows) if isinstance(content, int) else _from_numbers(content)
 
 
-def _codes(values: Any) -> bytes | None:
-    return None if values is None else values.astype("<i4", copy=False).tobytes()
+def _tags_and_codes(batch: EventBatch | OutputBatch) -> list[Any]:
+    """Return the tags that rows of a batch have, and the codes. A part of a batch has few of the tags that it shares with the other parts."""
+    tags, codes = batch.tags, batch.codes
+    if codes is None:
+        return [list(tags), None]
+    if len(tags) > FEW_TAGS:
+        is_used = np.zeros(len(tags), dtype=bool)
+        is_used[codes] = True
+        used = np.flatnonzero(is_used)
+        if len(used) < len(tags):
+            tags, codes = tuple(map(tags.__getitem__, used.tolist())), (np.cumsum(is_used) - 1)[codes]
+    return [list(tags), codes.astype("<i4", copy=False).tobytes()]
 
 
 def _from_codes(data: bytes | None, rows: int, tags: tuple[Tag, ...]) -> Any:
@@ -77,7 +90,7 @@ def _tags(content: Any) -> tuple[Tag, ...]:
 def _to_events(batch: EventBatch) -> Any:
     payload = None if batch.payload is None else viewed(batch.payload)
     numbers = [_numbers(batch.ts), _counted(batch.seq)]
-    return [batch.stream, batch.rank, *numbers, list(batch.tags), _codes(batch.codes), payload]
+    return [batch.stream, batch.rank, *numbers, *_tags_and_codes(batch), payload]
 
 
 def _from_events(content: Any) -> EventBatch:
@@ -92,7 +105,7 @@ def _from_events(content: Any) -> EventBatch:
 def _to_outputs(batch: OutputBatch) -> Any:
     index = _numbers(batch.index) if batch.index.any() else None
     numbers = [_numbers(batch.ts), _counted(batch.seq), index]
-    return [batch.stream, batch.rank, *numbers, list(batch.tags), _codes(batch.codes), viewed(batch.values)]
+    return [batch.stream, batch.rank, *numbers, *_tags_and_codes(batch), viewed(batch.values)]
 
 
 def _from_outputs(content: Any) -> OutputBatch:

@@ -226,6 +226,9 @@ TYPICAL_COLUMNS = 3e-9
 COLD = 3.0
 """How many times as long our code for a synchronisation takes after long other work, since the caches of the core then hold other code and data."""
 
+COLD_CHILDREN = 2
+"""How many children a worker asks with cold caches. The code is in the caches for the rest."""
+
 COOLING, COOLING_ALONE = 1.5e-3, 8e-3
 """The seconds of other work between two synchronisations after which 63 % of that is reached: in a host that also waits for others, and in one process.
 

@@ -23,6 +23,7 @@ from dgs.planner.placement import assign_hosts, events_between, readers
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import (
     COLD,
+    COLD_CHILDREN,
     COOLING,
     COOLING_ALONE,
     CORRECTIONS,
@@ -157,15 +158,16 @@ class _Model:
         self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int], run: _Run
     ) -> None:
         self._plan, self._traffic, self._costs, self._home, self._run = plan, of, costs, home, run
-        rate = sum(one.rate for one in of.values())
-        self._seconds = run.events / rate if rate else math.inf  # the events of the whole run, at these rates
+        self._rate = sum(one.rate for one in of.values())
+        self._seconds = (
+            run.events / self._rate if self._rate else math.inf
+        )  # the events of the whole run, at these rates
         self._own = {node.id: self._work(node) for node in plan.nodes()}
         cold = self._cold()
         self._own = {worker: work + cold[worker] for worker, work in self._own.items()}
 
     def prediction(self, cores: int) -> Prediction:
-        rate = sum(one.rate for one in self._traffic.values())
-        taken = dict.fromkeys(self._home.values(), 0.0)
+        rate, taken = self._rate, dict.fromkeys(self._home.values(), 0.0)
         for worker, one in self._traffic.items():
             taken[self._home[worker]] += one.rate
         first = FIRST_EVENTS / self._seconds if self._seconds else 0.0
@@ -215,14 +217,14 @@ class _Model:
         for worker, work in self._own.items():
             hosts[self._home[worker]] += work
         cooling = COOLING if len(hosts) > 1 else COOLING_ALONE
-        more: dict[str, float] = {}
+        more = dict.fromkeys(self._own, 0.0)
         for node in self._plan.nodes():
             mine = self._traffic[node.id]
             count = mine.asks if node.children else mine.asked
             if mine.accumulates or not count:
-                more[node.id] = 0.0
                 continue
-            ours = self.parts(node)[1] + self._frames_between(node) * self._costs.message
+            asking = self.parts(node)[1] * min(1.0, COLD_CHILDREN / max(1, len(node.children)))
+            ours = asking + self._frames_between(node) * self._costs.message
             ours += min(count, pieces(mine)) * self._costs.piece
             more[node.id] = ours * (COLD - 1) * -math.expm1(-hosts[self._home[node.id]] / count / cooling)
         return more
@@ -253,9 +255,9 @@ class _Model:
             column = None if ends_windows else costs.column(str(lane.kind))
             long = 0.0 if column is None else lane.share_of_long
             each = scalar if column is None else scalar + long * (min(scalar, column) - scalar)
-            cuts = (
-                min(lane.stretches, mine.asked_rounds) if mine.accumulates and mine.asked else lane.stretches
-            )
+            cuts = lane.stretches
+            if mine.accumulates and mine.asked:
+                cuts = min(cuts, max(mine.asked_rounds, lane.rate / BATCH_EVENTS))
             if ends_windows:
                 stretched += lane.rate * mine.windows * (costs.join + costs.merge)
             stretched += lane.rate * (each + costs.read) + cuts * (
@@ -344,17 +346,18 @@ class _Model:
         return self._traffic[node.id].asks * ways
 
     def _frames_between(self, node: PlanNode) -> float:
-        """Return the frames with states per second between a worker and its children on other hosts.
+        """Return the frames per second between a worker and its children on other hosts: one there and one back for all children of a host.
 
         The partial states of all windows in one round, and in one reading of the child's sources, travel together.
         """
-        asks, frames = self._traffic[node.id].asks, 0.0
+        mine, frames = self._traffic[node.id], dict[int, float]()
         for child in node.children:
-            if self._home[child.id] != self._home[node.id]:
+            host, needed = self._home[child.id], 2 * mine.asks
+            if self._traffic[child.id].accumulates:
                 readings = sum(self._traffic[one.id].rate for one in child.walk()) / BATCH_EVENTS
-                rounds = min(asks, max(readings, self._traffic[node.id].rounds))
-                frames += rounds if self._traffic[child.id].accumulates else 2 * asks
-        return frames
+                needed = min(mine.asks, max(readings, mine.rounds))
+            frames[host] = max(frames.get(host, 0.0), needed)
+        return sum(frames.values()) - frames.get(self._home[node.id], 0.0)
 
     def _path(self) -> float:
         """Return the seconds for the events of one second on the path of workers that wait for each other."""
@@ -396,5 +399,6 @@ class _Model:
         asks = self._traffic[worst.id].asks
         if not asks:
             return "its workers wait for each other"
-        rate = sum(one.rate for one in self._traffic.values())
-        return f"{worst.id} joins its {len(worst.children)} children for {asks / rate:.2g} of the events"
+        return (
+            f"{worst.id} joins its {len(worst.children)} children for {asks / self._rate:.2g} of the events"
+        )

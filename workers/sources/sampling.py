@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from mmap import mmap
 
 import numpy as np
@@ -149,11 +150,12 @@ def with_sources(
     sources, carried = dict[str, float](), dict[str, float]()
     for rank, config in enumerate(streams):
         if config.source.kind in TIMED:
-            with (
-                suppress(DgsError),
-                closing(open_source(config, context, rank=rank, batch_rows=None)) as source,
-            ):
-                events, size, seconds, longest = _timed(source, READING_SECONDS / len(streams))
+            opened = partial(open_source, config, context, rank=rank, batch_rows=None)
+            with suppress(DgsError):
+                with closing(opened()) as source:
+                    source.read()  # the first read of a process loads libraries
+                with closing(opened()) as source:
+                    events, size, seconds, longest = _timed(source, READING_SECONDS / len(streams))
                 if longest is not None and events >= BATCH_ROWS:
                     is_touched = is_shared and config.source.kind == "memory"
                     touching = FIRST_TOUCH * size if is_touched else 0.0

@@ -32,6 +32,7 @@ from dgs.model.order import END, Heartbeat, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import ImplTag, Kind, Tag, kind
+from dgs.model.wire_forms import FEW_TAGS
 
 brief = settings(max_examples=30, deadline=None)
 
@@ -416,6 +417,24 @@ def test_round_trip_of_an_event_batch(payload, seq, codes):
 def test_round_trip_of_an_empty_batch():
     batch = EventBatch.of("s", rank=0, tags=[], ts=[], codes=[], payload=[])
     assert len(round_trip(batch)) == 0
+
+
+@brief
+@given(st.integers(1, 30), st.lists(st.integers(0, 29), max_size=20), st.data())
+def test_a_part_of_a_batch_travels_with_the_tags_that_it_has(count, drawn, data):
+    codes = [code % count for code in drawn]
+    tags, rows = [VIEW(str(i)) for i in range(count)], list(range(len(codes)))
+    events = EventBatch.of("s", rank=0, tags=tags, ts=rows, codes=codes, payload=rows)
+    outputs = OutputBatch.of(
+        "s", rank=0, tags=tags, ts=rows, seq=rows, index=[0] * len(rows), values=rows, codes=codes
+    )
+    begin = data.draw(st.integers(0, len(codes)))
+    for whole in (events, outputs):
+        part = whole.cut(begin, len(codes)) if whole is events else whole
+        back = round_trip(part)
+        assert back.tag_list() == part.tag_list()
+        used = set(part.tag_list())
+        assert set(back.tags) == (used if count > FEW_TAGS else set(tags))
 
 
 @pytest.mark.parametrize("index", [[0, 0, 0], [0, 1, 0]])

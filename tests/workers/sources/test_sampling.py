@@ -196,6 +196,21 @@ def test_rows_from_python_and_of_a_generator_take_time_and_batches_hardly_any(tm
     assert shared.source("batch") >= 16 * FIRST_TOUCH
 
 
+def test_what_only_the_first_read_of_a_process_takes_is_no_cost_of_an_event(tmp_path):
+    (tmp_path / "slow_first.py").write_text(
+        "first = [True]\n"
+        "def rows():\n"
+        "    if first.pop():\n"
+        "        sum(range(20_000_000))\n"
+        "    first.append(False)\n"
+        "    for ts in range(5000):\n"
+        "        yield 'value', ts, 1\n"
+    )
+    config = stream({"generator": {"ref": "slow_first.py:rows"}}, id="made")
+    found = with_sources(TYPICAL, [config], SourceContext(Kinds(), "ms", tmp_path))
+    assert 0 < found.source("made") < 1e-5
+
+
 def test_long_texts_are_dearer_to_send_than_numbers(tmp_path):
     size = 5000
     memory = {
