@@ -145,7 +145,15 @@ class Costs:
         >>> Costs(sources={"views": 1e-6}).source("views/3"), Costs(sources={"views": 1e-6}).source("updates")
         (1e-06, 0.0)
         """
-        return _of_stream(self.sources, stream, 0.0)
+        return self.sources.get(_source_of(self.sources, stream), 0.0)
+
+    def source_of(self, stream: str) -> str:
+        """Return the source of an implementation stream: it is a stream of its own, or a split of one that is declared.
+
+        >>> [Costs(sources={"views": 1e-6, "a/b": 1e-6}).source_of(name) for name in ("views/3", "a/b", "updates")]
+        ['views', 'a/b', 'updates']
+        """
+        return _source_of(self.sources, stream)
 
     def carrying(self, stream: str) -> float:
         """Return the seconds in which an event of an implementation stream gets to another host, those of copying a number if they are not known.
@@ -153,7 +161,7 @@ class Costs:
         >>> Costs(carried={"views": 1e-6}).carrying("views/3")
         1e-06
         """
-        return _of_stream(self.carried, stream, COPIES * EVENT_BYTES * self.byte)
+        return self.carried.get(_source_of(self.carried, stream), COPIES * EVENT_BYTES * self.byte)
 
     def column_call(self, kind: str) -> float:
         """Return the seconds of a call of `update_batch`, however few events there are."""
@@ -181,9 +189,8 @@ class Costs:
         )
 
 
-def _of_stream(costs: Mapping[str, float], stream: str, otherwise: float) -> float:
-    """Return the cost of an implementation stream: its own, or that of the declared stream."""
-    return costs.get(stream, costs.get(stream.rpartition("/")[0], otherwise))
+def _source_of(costs: Mapping[str, float], stream: str) -> str:
+    return stream if stream in costs else stream.rpartition("/")[0] or stream
 
 
 def _least(one: Any, other: Any) -> Any:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dgs.model.program import Program
-from dgs.planner.placement import assign_hosts, events_between, readers
+from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import (
     COLD,
@@ -27,7 +27,6 @@ from dgs.planner.prediction.costs import (
     COOLING,
     COOLING_ALONE,
     CORRECTIONS,
-    EVENT_BYTES,
     FIRST_EVENTS,
     IMPORTING,
     INTERPRETED_FIRST,
@@ -37,6 +36,7 @@ from dgs.planner.prediction.costs import (
     SWITCH,
     Costs,
 )
+from dgs.planner.prediction.exchange import Exchange
 from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import (
     BATCH_EVENTS,
@@ -53,9 +53,6 @@ SHORT_LOOP = 64.0
 
 AT_ONCE = 2.0
 """The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
-
-MESSAGE_BYTES = 40.0
-"""The bytes of a message without its state: a request with its key, or an answer with its positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +155,7 @@ class _Model:
         self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int], run: _Run
     ) -> None:
         self._plan, self._traffic, self._costs, self._home, self._run = plan, of, costs, home, run
+        self._exchange = Exchange(plan, of, costs, home)
         self._rate = sum(one.rate for one in of.values())
         self._seconds = (
             run.events / self._rate if self._rate else math.inf
@@ -177,7 +175,7 @@ class _Model:
         begun = max(hosts.values())
         for worker, work in self._own.items():
             hosts[self._home[worker]] += work
-        for host, work in self._sending().items():
+        for host, work in self._exchange.seconds().items():
             hosts[host] = hosts.get(host, 0.0) + work
         busiest = max(hosts, key=lambda host: hosts[host])
         bounds = [
@@ -188,7 +186,7 @@ class _Model:
         seconds, limit = max(bounds, key=lambda bound: bound[0])
         if not rate:
             limit = "no event comes at these rates"
-        between = self._bytes_between()
+        between = self._exchange.bytes()
         waits = sum(lane.rate for one in self._traffic.values() for lane in one.lanes if lane.synchronises)
         return Prediction(
             throughput=rate / seconds if seconds else 0.0,
@@ -207,8 +205,8 @@ class _Model:
 
     def _work(self, node: PlanNode) -> float:
         """Return the seconds that a worker works for the events of one second."""
-        states = self._asks_between(node) * self._costs.state
-        sent = self._frames_between(node) * self._costs.message + states
+        states = self._exchange.states(node) * self._costs.state
+        sent = self._exchange.frames(node) * self._costs.message + states
         return sum(self.parts(node)) + sent
 
     def _cold(self) -> dict[str, float]:
@@ -224,7 +222,7 @@ class _Model:
             if mine.accumulates or not count:
                 continue
             asking = self.parts(node)[1] * min(1.0, COLD_CHILDREN / max(1, len(node.children)))
-            ours = asking + self._frames_between(node) * self._costs.message
+            ours = asking + self._exchange.frames(node) * self._costs.message
             ours += min(count, pieces(mine)) * self._costs.piece
             more[node.id] = ours * (COLD - 1) * -math.expm1(-hosts[self._home[node.id]] / count / cooling)
         return more
@@ -302,62 +300,6 @@ class _Model:
         return first * interpreted + (1 - first) * min(
             interpreted, seconds + self._run.loading / self._seconds
         )
-
-    def _sending(self) -> dict[int, float]:
-        """Return each host's seconds of reading streams, of dividing them among workers, and of sending or taking events that another host reads."""
-        owned: dict[str, dict[int, float]] = {}
-        owners: dict[str, set[str]] = {}
-        for worker, mine in self._traffic.items():
-            for lane in mine.lanes:
-                owners.setdefault(lane.stream, set()).add(worker)
-                rates = owned.setdefault(lane.stream, {})
-                rates[self._home[worker]] = rates.get(self._home[worker], 0.0) + lane.rate
-        seconds: dict[int, float] = {}
-        reading = readers(owned)
-        for stream, rates in owned.items():
-            reader = reading[stream]
-            taking = self._costs.source(stream) + (self._costs.split if len(owners[stream]) > 1 else 0.0)
-            if taking:
-                seconds[reader] = seconds.get(reader, 0.0) + sum(rates.values()) * taking
-            each = (self._costs.carrying(stream) + self._costs.message / BATCH_EVENTS) / 2
-            for host, rate in rates.items():
-                for end in (host, reader) if host != reader else ():
-                    seconds[end] = seconds.get(end, 0.0) + rate * each
-        return seconds
-
-    def _bytes_between(self) -> float:
-        """Return the bytes that cross hosts per second: of events, of requests, and of states up and down."""
-        streams: dict[str, dict[str, float]] = {}
-        for worker, mine in self._traffic.items():
-            rates = streams.setdefault(worker, {})
-            for lane in mine.lanes:
-                rates[lane.stream] = rates.get(lane.stream, 0.0) + lane.rate
-        total = events_between(self._home, streams) * EVENT_BYTES
-        for node in self._plan.nodes():
-            far = sum(self._home[child.id] != self._home[node.id] for child in node.children)
-            total += far * self._traffic[node.id].asks * MESSAGE_BYTES
-            total += self._asks_between(node) * (MESSAGE_BYTES + self._costs.state_bytes)
-        return total
-
-    def _asks_between(self, node: PlanNode) -> float:
-        """Return the states per second that cross hosts between a worker and its children: up, and if it forks also down."""
-        far = [child for child in node.children if self._home[child.id] != self._home[node.id]]
-        ways = sum(1 if self._traffic[child.id].accumulates else 2 for child in far)
-        return self._traffic[node.id].asks * ways
-
-    def _frames_between(self, node: PlanNode) -> float:
-        """Return the frames per second between a worker and its children on other hosts: one there and one back for all children of a host.
-
-        The partial states of all windows in one round, and in one reading of the child's sources, travel together.
-        """
-        mine, frames = self._traffic[node.id], dict[int, float]()
-        for child in node.children:
-            host, needed = self._home[child.id], 2 * mine.asks
-            if self._traffic[child.id].accumulates:
-                readings = sum(self._traffic[one.id].rate for one in child.walk()) / BATCH_EVENTS
-                needed = min(mine.asks, max(readings, mine.rounds))
-            frames[host] = max(frames.get(host, 0.0), needed)
-        return sum(frames.values()) - frames.get(self._home[node.id], 0.0)
 
     def _path(self) -> float:
         """Return the seconds for the events of one second on the path of workers that wait for each other."""

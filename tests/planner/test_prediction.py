@@ -465,6 +465,20 @@ def test_two_hosts_read_files_together():
     assert predictor.predict(two).throughput > 1.9 * predictor.predict(one).throughput
 
 
+def test_each_host_reads_the_whole_of_a_split_stream():
+    streams = [Stream(f"views/{i}", TagSet.of(VIEW), {VIEW(name): 1000.0}) for i, name in enumerate("ab")]
+    program, topology = Join(), on(Topology(streams), 2)
+    one, two = (plan(program, topology, name=name) for name in ("sequential", "greedy"))
+
+    def throughput(made, **sources):
+        costs = Costs(update=5e-6, sources=sources, columns=None)
+        return Predictor(program, topology, costs).predict(made).throughput
+
+    assert throughput(two, views=5e-6) == pytest.approx(2000 / (1000 * 5e-6 + 2000 * 5e-6), rel=0.05)
+    assert throughput(one, views=5e-6) == pytest.approx(2000 / (2000 * 5e-6 + 2000 * 5e-6), rel=0.05)
+    assert throughput(two, **{"views/0": 5e-6, "views/1": 5e-6}) > 1.9 * throughput(one, views=5e-6)
+
+
 def test_requests_come_one_by_one_from_a_worker_with_values_of_its_own_between_them():
     streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): 10.0})]
     streams += [Stream(name, TagSet.of(VALUE), {VALUE(): 50_000.0}) for name in ("u", "v", "w")]
