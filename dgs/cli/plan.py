@@ -55,7 +55,7 @@ Shape = Annotated[Format | None, typer.Option("--format", help="How to print it.
 Save = Annotated[Path | None, typer.Option("--save", metavar="FILE",
     help="Write it as a `plan:` section for `dgs run --plan FILE`.")]
 Compare = Annotated[bool, typer.Option("--compare",
-    help="Print a table of what each optimizer makes, and how fast it would be.")]
+    help="Print a table of what each optimizer makes, and the plan of --plan, and how fast they would be.")]
 ShowCosts = Annotated[bool, typer.Option("--costs",
     help="Print what the job costs, tried on its first events.")]
 # fmt: on
@@ -78,7 +78,7 @@ def plan(
     costs: ShowCosts = False,
 ) -> None:
     """Make (or check) the synchronization plan of a plan file, and print it."""
-    _refuse_mixed(compare=compare, costs=costs, save=save, shape=shape)
+    _refuse_mixed(compare=compare, costs=costs, save=save, shape=shape, as_json=ending.as_json)
     from dgs.api.preparing import from_file, prepare
     from dgs.named_files import check_writable
 
@@ -104,10 +104,14 @@ def plan(
         say(f"dgs: {prepared.plan.because}")
 
 
-def _refuse_mixed(*, compare: bool, costs: bool, save: Path | None, shape: Format | None) -> None:
-    """Raise BadParameter for flags of a plan that is printed or saved, with one that prints a table instead."""
+def _refuse_mixed(
+    *, compare: bool, costs: bool, save: Path | None, shape: Format | None, as_json: bool
+) -> None:
+    """Raise BadParameter for two formats, and for flags of a plan that is printed or saved with one that prints a table instead."""
     if compare and costs:
         raise typer.BadParameter("give --compare or --costs, not both")
+    if as_json and shape not in (None, Format.JSON):
+        raise typer.BadParameter(f"give --json or --format {shape}, not both")
     of_plan = [flag for flag, value in (("--save", save), ("--format", shape)) if value is not None]
     if of_plan and (compare or costs):
         other = "--compare" if compare else "--costs"
@@ -186,6 +190,8 @@ def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
 
     costs = costs_of(prepared).costs
     plans = [replanned(prepared, name=name, costs=costs) for name in OPTIMIZERS if name != "exhaustive"]
+    if not prepared.is_made or prepared.plan.optimizer == "exhaustive":
+        plans.append(prepared)
     rows = [{**figures(one), "throughput": predicted(one, costs).throughput} for one in plans]
     if as_json:
         print_json({"optimizers": rows})

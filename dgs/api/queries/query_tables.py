@@ -24,7 +24,7 @@ from dgs.errors import MissingInputError, UnknownColumnError, UsageError
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tags import kind
-from dgs.named_files import check_named, write_named
+from dgs.named_files import check_writable, write_named
 from dgs.workers.sources.contract import SourceContext
 from dgs.workers.sources.readers.choosing import raw_rows
 from dgs.workers.sources.readers.csv import header
@@ -198,7 +198,7 @@ def check_rows_file(path: Path) -> None:
     """Raise UsageError for an unknown extension, ForeignFileError or OutputUnwritableError if `write_rows` certainly will."""
     if path.suffix not in (".jsonl", ".csv", ".parquet"):
         raise UsageError(message=f"-o {path}: a file ends with .jsonl, .csv or .parquet")
-    check_named(path, BY)
+    check_writable(path, BY)
 
 
 def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:

@@ -142,6 +142,7 @@ def test_saved_plan_of_one_worker_is_said_to_have_one(project, dgs):
         ("--compare --format text", "--compare prints a table and no plan: leave out --format"),
         ("--costs --format svg --save a.yaml", "no plan: leave out --save and --format"),
         ("--compare --costs", "give --compare or --costs, not both"),
+        ("--format svg --json", "give --json or --format svg, not both"),
     ],
 )
 def test_plan_refuses_flags_that_contradict_each_other(project, dgs, flags, said):
@@ -169,6 +170,16 @@ def test_compare_shows_every_optimizer(project, dgs):
     assert rows["sequential"]["workers"] == 1
     assert rows["greedy"]["leaves"] == 2
     assert rows["greedy"]["leaf_share"] == pytest.approx(6 / 9, abs=0.1)
+
+
+def test_compare_shows_a_plan_by_hand_and_an_exhaustive_one_beside_those_of_the_optimizers(project, dgs):
+    def shown(flags):
+        rows = json.loads(dgs(f"plan plan.yaml --compare --json {flags}").out)["optimizers"]
+        return [(row["optimizer"], row["workers"]) for row in rows]
+
+    assert dgs("plan plan.yaml --optimizer greedy --save mine.yaml").code == 0
+    assert shown("--plan mine.yaml") == [*shown(""), ("by hand", 3)]
+    assert shown("--optimizer exhaustive")[-1][0] == "exhaustive"
 
 
 def test_explain_says_how_update_folds_and_why(project, dgs):

@@ -173,6 +173,11 @@ def test_a_plan_file_needs_the_times_of_all_files_that_a_script_names(flights, d
             "error[Q703]: the values of a column in types.jsonl",
         ),
         ("query 'select * from t' --from t=lists.jsonl -o rows.csv", 2, "'v' holds lists or records"),
+        (
+            "query 'select delay // 0 from t' --from t=flights.csv -o nowhere/rows.csv",
+            4,
+            "nowhere/rows.csv: its directory does not exist",
+        ),
         ("query 'select 1' --from 'a b=flights.csv'", 2, "a name is of letters"),
         (
             "query 'select 1' --on dgs",
