@@ -142,12 +142,17 @@ def test_saved_plan_of_one_worker_is_said_to_have_one(project, dgs):
         ("--compare --format text", "--compare prints a table and no plan: leave out --format"),
         ("--costs --format svg --save a.yaml", "no plan: leave out --save and --format"),
         ("--compare --costs", "give --compare or --costs, not both"),
-        ("--format svg --json", "give --json or --format svg, not both"),
     ],
 )
 def test_plan_refuses_flags_that_contradict_each_other(project, dgs, flags, said):
     done = dgs(f"plan plan.yaml {flags}")
     assert (done.code, said in done.err, done.out) == (2, True, ""), done.err
+
+
+def test_plan_is_printed_in_one_format(project, dgs):
+    done = dgs("plan plan.yaml --format svg --json")
+    assert (done.code, "give --json or --format svg, not both" in done.err) == (2, True)
+    assert dgs("plan plan.yaml --format json --json").code == 0
 
 
 def test_plan_that_has_no_place_is_not_made(project, dgs):
