@@ -30,6 +30,9 @@ LATE = 0.5
 ALIKE = 1.02
 """Plans whose predictions differ by less than this factor are taken for equally fast."""
 
+FEW_KEYS = 8
+"""The keys of a stream up to which a sample says nothing about those that may come late. More keys show how the events are divided."""
+
 RARELY = 1e-3
 """The share of events that synchronise up to which a plan of several workers may wait for late keys in place of one worker."""
 
@@ -54,7 +57,8 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     late = with_late_keys(topology)
     if late is not topology and not is_alone:
         later = Predictor(program, late, costs)
-        best = _ready_for_late_keys(best, plans, predicted, later, topology.events)
+        if best or _has_few_keys(topology):
+            best = _ready_for_late_keys(best, plans, predicted, later, topology.events)
     other = max(
         (i for i in range(len(plans)) if i and i != best), key=lambda i: predicted[i].throughput, default=0
     )
@@ -111,8 +115,8 @@ def _ready_for_late_keys(
 ) -> int:
     """Return which of the plans that are as fast as the best one is the fastest once most keys are new. `events`: those of the run.
 
-    A single worker is replaced only by a plan in which hardly any event synchronises, since its prediction is the surest. The plan must be
-    worthy as any other.
+    A single worker, whose prediction is the surest, is replaced only by a plan in which hardly any event synchronises, and only where few
+    keys are known. The plan must be worthy as any other.
     """
     least = predicted[best].throughput / ALIKE
     alike = [
@@ -123,6 +127,11 @@ def _ready_for_late_keys(
     then = {i: late.predict(plans[i]).throughput for i in dict.fromkeys((best, *alike))}
     other = max(then, key=then.__getitem__)
     return other if _is_worthy(then[best], then[other] / LEAST_GAIN, events) else best
+
+
+def _has_few_keys(topology: Topology) -> bool:
+    """Return whether some stream whose keys may come late has few of them so far."""
+    return any(len(one.rates) <= FEW_KEYS and one is not _with_late_keys(one) for one in topology.streams)
 
 
 def with_late_keys(topology: Topology) -> Topology:

@@ -187,6 +187,16 @@ def test_leaves_wait_for_late_keys_only_where_they_cost_nothing_before_they_come
     assert leaves(Keyed(), Costs(update=1e-5), barriers=0.01) == 4
 
 
+def test_a_sample_of_many_keys_with_one_that_dominates_keeps_one_worker():
+    def chosen(others):
+        views = {VIEW("hot"): 950.0} | {VIEW(i): 50.0 / others for i in range(others)}
+        streams = [Stream("v", TagSet.of(VIEW), views, 0.1), Stream("u", TagSet.of(UPDATE), {}, 0.1)]
+        return plan(Join(), on(Topology(streams), 2), name="cost", costs=Costs(update=1e-5))
+
+    assert len(chosen(others=100)) == 1
+    assert len(chosen(others=2)) > 1  # what comes late may be divided otherwise
+
+
 def test_plans_of_many_streams_are_compared_without_comparing_all_pairs_of_streams(monkeypatch):
     asked = []
     monkeypatch.setattr(Between, "__call__", lambda self, *pair: asked.append(pair) or BARRIER in pair[1])
