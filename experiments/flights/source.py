@@ -81,7 +81,10 @@ def _read(name: str, data: str | None, types: dict[str, Any]) -> pa.Table:
     if not path.is_file():
         raise MissingInputError(stream=name.removesuffix(".csv.gz"), path=path)
     convert = csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True, column_types=types)
-    return csv.read_csv(path, convert_options=convert)
+    alone = csv.ReadOptions(
+        use_threads=False
+    )  # finding types with threads failed once, "for an unknown reason"
+    return csv.read_csv(path, alone, convert_options=convert)
 
 
 def _in_order(table: pa.Table, times: Times) -> Iterator[pa.Table]:

@@ -46,6 +46,9 @@ NO_COLUMNS: Mapping[str, int] = MappingProxyType({})
 PREFERRED = ("spark", "parquet", "jsonl", "csv")
 """Kinds of sinks, in the order of preference: the first ones record types best."""
 
+_ALONE = arrow_csv.ReadOptions(use_threads=False)
+"""Threads that find the types of columns together have failed for an unknown reason."""
+
 _LINES = arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
 """An empty line is a null in the only column."""
 
@@ -211,7 +214,7 @@ def _tables(
         if ".parquet" in path.name:
             yield from _of_parquet(path, schema, conditions)
         elif ".csv" in path.name:
-            yield readable(arrow_csv.read_csv(path, parse_options=_LINES, convert_options=_VALUES))
+            yield readable(arrow_csv.read_csv(path, _ALONE, _LINES, _VALUES))
         else:
             yield from map(readable, _of_lines(path))
 
