@@ -10,6 +10,7 @@ OrderKey(ts=5, rank=0, seq=7, path=())
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -62,9 +63,8 @@ def _tags_and_codes(batch: EventBatch | OutputBatch) -> list[Any]:
     if len(tags) > FEW_TAGS:
         is_used = np.zeros(len(tags), dtype=bool)
         is_used[codes] = True
-        used = np.flatnonzero(is_used)
-        if len(used) < len(tags):
-            tags, codes = tuple(map(tags.__getitem__, used.tolist())), (np.cumsum(is_used) - 1)[codes]
+        if not is_used.all():
+            tags, codes = tuple(compress(tags, is_used.tolist())), (np.cumsum(is_used) - 1)[codes]
     return [list(tags), codes.astype("<i4", copy=False).tobytes()]
 
 

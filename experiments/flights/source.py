@@ -81,9 +81,8 @@ def _read(name: str, data: str | None, types: dict[str, Any]) -> pa.Table:
     if not path.is_file():
         raise MissingInputError(stream=name.removesuffix(".csv.gz"), path=path)
     convert = csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True, column_types=types)
-    alone = csv.ReadOptions(
-        use_threads=False
-    )  # finding types with threads failed once, "for an unknown reason"
+    # with several threads that find the types of columns, this failed once
+    alone = csv.ReadOptions(use_threads=False)
     return csv.read_csv(path, alone, convert_options=convert)
 
 

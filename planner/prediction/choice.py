@@ -130,8 +130,9 @@ def _ready_for_late_keys(
 
 
 def _has_few_keys(topology: Topology) -> bool:
-    """Return whether some stream whose keys may come late has few of them so far."""
-    return any(len(one.rates) <= FEW_KEYS and one is not _with_late_keys(one) for one in topology.streams)
+    """Return whether few keys are known of the busiest stream whose keys may come late."""
+    late = [one for one in topology.streams if one is not _with_late_keys(one)]
+    return len(max(late, key=lambda one: sum(one.rates.values())).rates) <= FEW_KEYS
 
 
 def with_late_keys(topology: Topology) -> Topology:

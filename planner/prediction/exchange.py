@@ -1,4 +1,4 @@
-"""What hosts read, and what they send each other, under a plan: events that another host reads, requests, and states up and down."""
+"""The exchange between hosts under a plan: the streams that each reads, and the events, requests and states that it sends to others."""
 
 from __future__ import annotations
 

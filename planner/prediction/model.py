@@ -157,9 +157,8 @@ class _Model:
         self._plan, self._traffic, self._costs, self._home, self._run = plan, of, costs, home, run
         self._exchange = Exchange(plan, of, costs, home)
         self._rate = sum(one.rate for one in of.values())
-        self._seconds = (
-            run.events / self._rate if self._rate else math.inf
-        )  # the events of the whole run, at these rates
+        # the events of the whole run, at these rates
+        self._seconds = run.events / self._rate if self._rate else math.inf
         self._own = {node.id: self._work(node) for node in plan.nodes()}
         cold = self._cold()
         self._own = {worker: work + cold[worker] for worker, work in self._own.items()}

@@ -47,7 +47,7 @@ PREFERRED = ("spark", "parquet", "jsonl", "csv")
 """Kinds of sinks, in the order of preference: the first ones record types best."""
 
 _ALONE = arrow_csv.ReadOptions(use_threads=False)
-"""Threads that find the types of columns together have failed for an unknown reason."""
+"""One thread finds the types of columns: with several, Arrow failed once to read a right file."""
 
 _LINES = arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
 """An empty line is a null in the only column."""

@@ -190,7 +190,8 @@ def test_leaves_wait_for_late_keys_only_where_they_cost_nothing_before_they_come
 def test_a_sample_of_many_keys_with_one_that_dominates_keeps_one_worker():
     def chosen(others):
         views = {VIEW("hot"): 950.0} | {VIEW(i): 50.0 / others for i in range(others)}
-        streams = [Stream("v", TagSet.of(VIEW), views, 0.1), Stream("u", TagSet.of(UPDATE), {}, 0.1)]
+        updates = {UPDATE("hot"): 1.0}  # few come, so few of their keys are known
+        streams = [Stream("v", TagSet.of(VIEW), views, 0.1), Stream("u", TagSet.of(UPDATE), updates, 0.1)]
         return plan(Join(), on(Topology(streams), 2), name="cost", costs=Costs(update=1e-5))
 
     assert len(chosen(others=100)) == 1
