@@ -89,6 +89,10 @@ class Dependence:
     def __init__(self, *rules: Rule | tuple[Kind | str, Kind | str, When | TagPredicate]) -> None:
         self.rules = tuple(_rule(one) for one in rules)
         self.is_total = False
+        self._by_kinds: dict[tuple[str, str], list[Rule]] = {}
+        for rule in self.rules:
+            for pair in {(str(rule.left), str(rule.right)), (str(rule.right), str(rule.left))}:
+                self._by_kinds.setdefault(pair, []).append(rule)
 
     @classmethod
     def everything(cls) -> Dependence:
@@ -132,8 +136,15 @@ class Dependence:
             return bool(left) and bool(right)
         return any(
             self._rule_between(rule, left, right) or self._rule_between(rule, right, left)
-            for rule in self.rules
+            for rule in self._rules_about(left, right)
         )
+
+    def _rules_about(self, left: TagSet, right: TagSet) -> Iterable[Rule]:
+        """Return the rules that can hold between tags of two sets."""
+        if left.others or right.others:
+            return self.rules
+        pairs = ((a, b) for a, _ in left.kinds for b, _ in right.kinds)
+        return [rule for pair in pairs for rule in self._by_kinds.get(pair, ())]
 
     def _rule_between(self, rule: Rule, left: TagSet, right: TagSet) -> bool:
         mine, yours = left.keys(str(rule.left)), right.keys(str(rule.right))

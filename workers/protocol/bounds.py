@@ -46,8 +46,9 @@ class Bounds:
     `short_stretch` events on average cost more than merging, or of fewer than `short_loop` if `update` is called for each event in either
     way; up to `singly` events for which `update_batch` has failed are folded with `update`.
 
-    Lanes: up to `most_single_tags` listed tags of a kind with a predicate rule get a lane each, more share one; up to `few_lanes`, a
-    pass over a batch for each is cheaper than sorting it; with more than `most_remembered` tags, those whose lane is known are forgotten.
+    Lanes: up to `most_told_apart` listed tags of a kind are told apart by predicates, for other workers; more share a lane; up to
+    `few_lanes`, a pass over a batch for each is cheaper than sorting it; with more than `most_remembered` tags, those whose lane is known
+    are forgotten.
     """
 
     first_in_flight: int = 0
@@ -65,7 +66,7 @@ class Bounds:
     short_stretch: int = 16
     short_loop: int = 64
     singly: int = 32
-    most_single_tags: int = 64
+    most_told_apart: int = 64
     few_lanes: int = 8
     most_remembered: int = 2**20
 

@@ -28,11 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dgs.errors import UnownedTagError
-from dgs.model.dependence import Dependence, When
+from dgs.model.dependence import Dependence, Rule, When
 from dgs.model.events import Codes, EventBatch
 from dgs.model.key_sets import KeySet
 from dgs.model.tag_sets import TagSet, owned_instead, union
-from dgs.model.tags import Tag
+from dgs.model.tags import Key, Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 
@@ -53,7 +53,7 @@ class Lanes:
     def __init__(self, plan: Plan, dependence: Dependence, bounds: Bounds = BOUNDS) -> None:
         self.plan = plan
         self.dependence = dependence
-        self._most_single_tags = bounds.most_single_tags
+        self._most_told_apart = bounds.most_told_apart
         self.all = self._merged(self._pieces())
         self._own = _by_owner(plan, self.all)
         self._neighbours = self._adjacency(self.all)
@@ -113,23 +113,32 @@ class Lanes:
         return pieces
 
     def _refined(self, tags: TagSet, others: list[TagSet]) -> list[TagSet]:
-        """Cut the tags of one kind by the keys of the other workers on its path, where rules compare keys."""
+        """Cut the tags of one kind where a rule tells them apart for another worker on its path."""
         if tags.others:
             return [tags]
-        ((name, _),) = tags.kinds
-        rules = [rule for rule in self.dependence.rules if name in (rule.left, rule.right)]
-        if any(not isinstance(rule.when, When) for rule in rules) and tags.is_finite:
-            singles = list(tags.tags())
-            return [TagSet.of(tag) for tag in singles] if len(singles) <= self._most_single_tags else [tags]
-        partners = [
-            str(rule.right if rule.left == name else rule.left)
-            for rule in rules
-            if rule.when is When.SAME_KEY
-        ]
-        parts = [tags.keys(name)]
-        for keys in (other.keys(partner) for other in others for partner in partners):
-            parts = [part for whole in parts for part in (whole & keys, whole - keys) if part]
+        ((name, keys),) = tags.kinds
+        parts = [keys]
+        for rule in self.dependence.rules:
+            for partner in _partners(rule, name):
+                for theirs in dict.fromkeys(other.keys(partner) for other in others):
+                    parts = [
+                        piece for part in parts for piece in self._cut(name, part, rule, partner, theirs)
+                    ]
         return [TagSet.from_kinds({name: part}) for part in parts]
+
+    def _cut(self, name: str, part: KeySet, rule: Rule, partner: str, theirs: KeySet) -> list[KeySet]:
+        """Cut keys of the kind `name` where a rule tells them apart for the owner of keys of the kind `partner`."""
+        if rule.when is When.SAME_KEY:
+            return [some for some in (part & theirs, part - theirs) if some]
+        most = self._most_told_apart
+        if rule.when is When.ALWAYS or len(part.extra) > most or not (part.is_finite and theirs.is_finite):
+            return [part]
+        tags = [Tag(partner, key) for key in sorted(theirs.extra, key=repr)]
+        groups: dict[tuple[bool, ...], list[Key]] = {}
+        for key in sorted(part.extra, key=repr):
+            held = (rule.holds(Tag(name, key), tag) for tag in tags)
+            groups.setdefault(tuple(held) if len(tags) <= most else (any(held),), []).append(key)
+        return [KeySet.of(keys) for keys in groups.values()]
 
     def _merged(self, pieces: list[Lane]) -> tuple[Lane, ...]:
         """Merge pieces of one owner and stream that have the same neighbours elsewhere. Their events arrive in order anyway."""
@@ -161,6 +170,12 @@ class Lanes:
                         near[lane.id][other.id] = None
                         near[other.id][lane.id] = None
         return {i: tuple(sorted(js)) for i, js in near.items()}
+
+
+def _partners(rule: Rule, kind: str) -> list[str]:
+    """Return the kinds whose tags a rule compares with those of a kind."""
+    left, right = str(rule.left), str(rule.right)
+    return [right] if left == kind else [left] if right == kind else []
 
 
 def _by_owner(plan: Plan, lanes: Iterable[Lane]) -> dict[str, list[Lane]]:

@@ -206,7 +206,7 @@ _SMALL = {
     "dense": (0, 1, 100),
     "short_stretch": (0, 1, 100),
     "singly": (1, 2, 4),
-    "most_single_tags": (0, 2),
+    "most_told_apart": (0, 2),
     "few_lanes": (0, 1),
     "most_remembered": (0, 1),
     "piece_growth": (1, 2),

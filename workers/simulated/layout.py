@@ -28,7 +28,7 @@ class Layout:
 
     def lanes(self, dependence: Dependence, bounds: Bounds = BOUNDS) -> Lanes:
         """Return the lanes of the plan."""
-        which = dependence, bounds.most_single_tags
+        which = dependence, bounds.most_told_apart
         if which not in self._lanes:
             self._lanes[which] = Lanes(self.plan, dependence, bounds)
         return self._lanes[which]

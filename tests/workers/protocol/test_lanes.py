@@ -45,6 +45,34 @@ def test_lanes_of_a_leaf_wait_for_each_other_as_their_tags_depend(seed):
                 assert i == j or (j in others) == depend
 
 
+@given(st.integers(0, 10**6))
+def test_tags_of_one_lane_depend_on_the_same_lanes_of_other_workers(seed):
+    work = random_workload(random.Random(seed))
+    plan = random_plan(work, seed)
+    depends = work.program.dependence
+    lanes = Lanes(plan, depends)
+    for node in plan.nodes():
+        theirs = [lane.tags for lane in lanes.above(node.id)]
+        for lane in lanes.of(node.id):
+            mine = [TagSet.of(tag) for tag in lane.tags.tags()]
+            assert len({tuple(depends.between(one, other) for other in theirs) for one in mine}) <= 1
+
+
+def test_a_relation_given_as_a_function_has_the_lanes_of_its_rules():
+    """Rooms in houses: `same house` is a predicate of two keys, and reports of a house are ordered with all of its rooms."""
+    rooms, house = [f"h{h}r{r}" for h in range(3) for r in range(5)], kind("house", key=("h0", "h1", "h2"))
+    read = kind("read", key=rooms)
+    depends = Dependence((house, read, lambda a, b: a.key == b.key[:2]), (house, house, SAME_KEY))
+    reads, houses = TagSet.of(read), TagSet.of(house)
+    one = Plan(PlanNode("w0", ImplTagSet.of(reads=reads, houses=houses)))
+    assert [lane.tags for lane in Lanes(one, depends).all] == [houses, reads]
+    by_house = [TagSet.of(*(read(room) for room in rooms if room[:2] == h)) for h in ("h0", "h1", "h2")]
+    below = tuple(PlanNode(f"w{i}", ImplTagSet.of(**{f"reads/{i}": reads})) for i in range(1, 3))
+    apart = Lanes(Plan(PlanNode("w0", ImplTagSet.of(houses=houses), children=below)), depends)
+    assert [lane.tags for lane in apart.of("w1")] == by_house
+    assert [lane.tags for lane in apart.of("w0")] == [TagSet.of(house(h)) for h in ("h0", "h1", "h2")]
+
+
 def test_lanes_of_one_worker_keep_all_keys_of_a_kind_together():
     plan = Plan(PlanNode("w0", ImplTagSet.of(views=TagSet.of(VIEW), updates=TagSet.of(UPDATE))))
     assert [lane.tags for lane in Lanes(plan, BY_KEY).all] == [TagSet.of(UPDATE), TagSet.of(VIEW)]
