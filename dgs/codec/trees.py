@@ -18,7 +18,8 @@ equal for equal values of equal types, and the other keeps the order of dictiona
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain, pairwise, repeat
+from functools import lru_cache
+from itertools import chain, pairwise
 from math import nan
 from operator import itemgetter
 from typing import Any
@@ -229,9 +230,23 @@ def _big_int(code: int, data: bytes) -> int:
 
 def _records(content: Any) -> list[dict[str, Any]]:
     names, columns = content
-    if len(names) != len(columns):
+    if len(names) != len(columns) or not set(map(type, names)) <= {str}:
         raise CodecError(problem="the columns of a list of dictionaries do not have its names")
-    return list(map(dict, map(zip, repeat(names), zip(*columns, strict=True))))
+    return records_of(tuple(names))(*columns)
+
+
+@lru_cache
+def records_of(names: tuple[str, ...]) -> Callable[..., list[dict[str, Any]]]:
+    """Return the function that makes records of one column of values for each name. A display of a dictionary takes a third of the time of `dict`.
+
+    >>> records_of(("a", "b"))([1, 2], "xy")
+    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]
+    """
+    values = [f"v{i}" for i in range(len(names))]
+    fields = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
+    each = "".join(f"{value}, " for value in values)
+    text = f"lambda *columns: [{{{fields}}} for ({each}) in zip(*columns, strict=True)]"
+    return eval(text)  # type: ignore[no-any-return]  # noqa: S307 - names are quoted
 
 
 _CONTAINERS: dict[type, Callable[[Trees, Any, int], Any]] = {

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, overload
 
 import numpy as np
@@ -220,8 +220,9 @@ def to_list(column: Column) -> list[Any]:
     if isinstance(column, list):
         return column
     if isinstance(column, dict):
-        rows = zip(*map(to_list, column.values()), strict=True)
-        return list(map(dict, map(zip, repeat(tuple(column)), rows)))
+        from dgs.codec.trees import records_of
+
+        return records_of(tuple(column))(*map(to_list, column.values()))
     if isinstance(column, np.ndarray):
         return column.tolist()  # type: ignore[no-any-return]
     if isinstance(column, pa.ChunkedArray):
@@ -282,14 +283,14 @@ def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
     if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
         coded = column.dictionary_encode(null_encoding="encode")
         return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
-    seen: dict[Any, int] = {}
     values = to_list(column)
-    plain = values if set(map(type, values)) <= _HASHABLE else map(hashable, values)
+    plain = values if set(map(type, values)) <= _HASHABLE else list(map(hashable, values))
     try:
-        codes = [seen.setdefault(value, len(seen)) for value in plain]
+        found = list(dict.fromkeys(plain))
     except TypeError:
         return values, np.arange(len(values))
-    return list(seen), np.array(codes, dtype=np.int64)
+    number = dict(zip(found, range(len(found)), strict=True))
+    return found, np.fromiter(map(number.__getitem__, plain), np.int64, len(plain))
 
 
 def hashable(value: Any) -> Any:

@@ -199,8 +199,10 @@ class TextFile(io.RawIOBase):
             else:
                 rest = bytearray()
             if others:
-                whole = bytes(rest) if size <= longest else None
-                yield [whole, *(line if len(line) <= longest else None for line in others[:-1])]
+                lines: list[bytes | None] = [bytes(rest) if size <= longest else None, *others[:-1]]
+                if len(piece) > longest:
+                    lines[1:] = (line if len(line) <= longest else None for line in others[:-1])
+                yield lines
                 rest, size = bytearray(others[-1]), len(others[-1])
         if size:
             yield [bytes(rest) if size <= longest else None]

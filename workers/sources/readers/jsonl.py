@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -129,19 +130,35 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
     try:
         together = b",\n".join(cast("Sequence[bytes]", lines))
         told = together.decode()
-        if "\\ud" in told or "\\uD" in told:
+        if "\\" in told and ("\\ud" in told or "\\uD" in told):
             return None
         found: list[Line] = _TOGETHER.decode(f"[{told}]")
     except (TypeError, ValueError, RecursionError, LineProblemError):
         return None  # the other decoder says what is wrong, and in which line
     if len(found) != len(lines) or set(map(type, found)) != {dict}:
         return None
+    fields = _fields_in(found)
+    if _are_flat(together, len(lines)) and fields == together.count(b'":'):
+        return found
     ends_outside, names = _structure(together)
-    return found if ends_outside and names == _fields_in(found) else None
+    return found if ends_outside and names == fields else None
+
+
+def _are_flat(together: bytes, count: int) -> bool:
+    """Return whether each line of JSON has one bracket of an object, at its start, and its end at the line's. False if names may have space after them.
+
+    If so, there are at least as many quotes with a colon as there are names.
+    """
+    return (
+        together.startswith(b"{")
+        and together.endswith(b"}")
+        and together.count(b"{") == count == together.count(b"},\n{") + 1
+        and not any(space in together for space in (b"\t", b"\r", b" :"))
+    )
 
 
 def _structure(together: bytes) -> tuple[bool, int]:
-    r"""Return whether each line of JSON ends outside brackets, and is not too deep, and how many fields there are.
+    r"""Return whether each line of JSON ends outside brackets, and how many fields there are.
 
     >>> _structure(b'{"a:{": 1},\n{"b": [2]}'), _structure(b'{"a": [1,\n2]}')
     ((True, 2), (False, 1))
@@ -151,8 +168,7 @@ def _structure(together: bytes) -> tuple[bool, int]:
     codes = np.frombuffer(together.translate(None, _WITHOUT_MEANING), np.uint8)
     is_outside = np.cumsum(codes == ord('"'), dtype=np.uint8) % 2 == 0  # of texts: only parity counts
     levels = np.cumsum(_LEVELS[codes] * is_outside, dtype=np.int32)
-    ends_outside = not levels[codes == ord("\n")].any() and bool(levels.max(initial=0) <= DEEPEST)
-    return ends_outside, int(np.count_nonzero(is_outside & (codes == ord(":"))))
+    return not levels[codes == ord("\n")].any(), int(np.count_nonzero(is_outside & (codes == ord(":"))))
 
 
 _WITHOUT_MEANING = bytes(set(range(256)) - set(b'"{}[]:\n'))
@@ -164,17 +180,22 @@ _LEVELS[list(b"{[")], _LEVELS[list(b"}]")] = 1, -1
 
 
 def _fields_in(objects: Sequence[Line]) -> int | None:
-    """Return the number of fields of objects and of all objects in them, None if a number is infinite: Python reads one beyond the range of floats so."""
+    """Return the number of fields of objects and of all objects in them. None if they are too deep or a number is infinite.
+
+    Python reads a number beyond the range of floats as infinite.
+    """
     fields, dicts, lists = 0, objects, list[list[Any]]()
-    while dicts or lists:
+    for _ in range(DEEPEST):
         fields += sum(map(len, dicts))
         values = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
-        of = list(map(type, values))
+        of = set(map(type, values))
         if float in of and not _INFINITE.isdisjoint(one for one in values if type(one) is float):
             return None
         dicts = [value for value in values if type(value) is dict] if dict in of else []
         lists = [value for value in values if type(value) is list] if list in of else []
-    return fields
+        if not dicts and not lists:
+            return fields
+    return None
 
 
 _INFINITE = frozenset((math.inf, -math.inf))
@@ -325,7 +346,11 @@ class _Block:
     def add(self, lines: Sequence[Line], number: int, size: int) -> None:
         """Add lines from `number` on, of `size` bytes in all."""
         for name, column in self.columns.items():
-            column += [line.get(name) for line in lines]
+            try:
+                values = list(map(itemgetter(name), lines))
+            except KeyError:
+                values = [line.get(name) for line in lines]
+            column.extend(values)
         if self.keeps_lines:
             self.lines += lines
         if not self.count:
