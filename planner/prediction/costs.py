@@ -28,9 +28,9 @@ OF_EVENTS = ("kinds", "column_kinds", "column_calls", "compiled_kinds")
 class Costs:
     """Seconds of one core; `hop` is seconds of waiting. The defaults were measured once, on a busy server of two cores.
 
-    `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
-    by kind and for all others; None for a program without it. `stretch`: the extra cost of each stretch of events of one lane; `call`: of
-    each call of `update_batch`, in our code; `column_calls`: of such a call in the user's code, by kind.
+    `kinds`: one `update`, by kind; `update`: the same for all other kinds, the median of those. `column_kinds`, `columns`: one event in
+    `update_batch`, by kind and for all others; None for a program without it. `stretch`: the extra cost of each stretch of events of
+    one lane; `call`: of each call of `update_batch`, in our code; `column_calls`: of such a call in the user's code, by kind.
     `compiled_kinds`: one event in a compiled `update`, by kind; none if it is interpreted; `compiled_call`: each call of it, and
     `compiled_state`: what a call of many events takes more, since it translates the parts of the state that its events use.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
@@ -173,8 +173,14 @@ class Costs:
         >>> costs = Costs(kinds={"a": 4e-7, "b": 4e-7}, compiled_kinds={"a": 5e-9, "b": 4e-7})
         >>> costs.compiled("a"), costs.compiled("b")
         (5e-09, None)
+
+        A kind without a cost has the median of the others.
+
+        >>> Costs(compiled_kinds={"a": 5e-9, "b": 6e-9, "c": 4e-7}).compiled("d")
+        6e-09
         """
-        found = self.compiled_kinds.get(kind, max(self.compiled_kinds.values(), default=math.inf))
+        known = sorted(self.compiled_kinds.values()) or [math.inf]
+        found = self.compiled_kinds.get(kind, known[len(known) // 2])
         return found if found != self.event(kind) and found < math.inf else None
 
     @property

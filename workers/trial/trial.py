@@ -154,7 +154,7 @@ class _Trying:
                 + max(0.0, made.get(kind, EVENT) - EVENT)
                 for kind, seconds in spent.items()
             }
-            self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
+            self._know(kinds=kinds, update=median(kinds.values() or [TYPICAL.update]))
         self._know(state_bytes=float(len(codec.encode(self._state))))
 
     def _update_each(self, events: Iterator[Event], spent: dict[str, list[float]], *, end: float) -> None:
@@ -200,7 +200,7 @@ class _Trying:
             values = emitted.joined() if self._program.emits_columns else emitted
             each = OUTPUT + seconds_of_output(self._sinks, _as_outputs(kind, values))
             kinds[kind] += each * len(emitted) / events
-        self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
+        self._know(kinds=kinds, update=median(kinds.values() or [TYPICAL.update]))
 
     def measure_columns(self) -> None:
         """Measure the seconds per event of `update_batch`, by kind."""
@@ -215,7 +215,7 @@ class _Trying:
         for kind, each, call, _ in self._in_columns(fold, COLUMN_OUTPUT, apart=0.0):
             found = {**self.costs.column_kinds, kind: each}
             calls = {**self.costs.column_calls, kind: call}
-            self._know(column_kinds=found, columns=max(found.values()), column_calls=calls)
+            self._know(column_kinds=found, columns=median(found.values()), column_calls=calls)
 
     def measure_compiled(self) -> None:
         """Measure the seconds per event of a compiled `update`, by kind, if there is no `update_batch`. A kind may be interpreted."""

@@ -92,6 +92,23 @@ def test_events_in_batches_have_costs_of_their_kind():
     assert costs.column("n") > 10 * costs.column("free")
 
 
+def test_kinds_without_events_cost_what_most_kinds_cost():
+    class Rarely(Summing):
+        def update(self, state, event, emit):
+            if event.tag.kind == "dear":
+                time.sleep(1e-3)
+            return state
+
+        def update_batch(self, state, batch, emit):
+            if batch.tags[0].kind == "dear":
+                time.sleep(1e-5 * len(batch))
+            return state
+
+    costs = trial(Rarely(), [numbers(1000, "a", "b", "dear", codes=[0, 1, 0, 1, 2] * 200)]).costs
+    assert costs.event("dear") > 20 * costs.event("unseen")
+    assert costs.column("dear") > 20 * costs.column("unseen")
+
+
 def test_batches_are_tried_at_length_with_the_state_of_a_run_whatever_the_first_call_imports():
     tried = []
 
