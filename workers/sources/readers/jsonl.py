@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -64,7 +65,7 @@ def parsed(text: bytes | None) -> Line:
         raise LineProblemError("the line is not a JSON object")
     if told.count("[") + told.count("{") > DEEPEST and _is_deep(line):
         raise LineProblemError(f"the line is nested too deeply: more than {DEEPEST} levels")
-    if "\\ud" in told or "\\uD" in told:
+    if _has_half_pair(told):
         try:
             json.dumps(line, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -130,7 +131,7 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
     try:
         together = b",\n".join(cast("Sequence[bytes]", lines))
         told = together.decode()
-        if "\\" in told and ("\\ud" in told or "\\uD" in told):
+        if _has_half_pair(told):
             return None
         found: list[Line] = _TOGETHER.decode(f"[{told}]")
     except (TypeError, ValueError, RecursionError, LineProblemError):
@@ -142,6 +143,21 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
         return found
     ends_outside, names = _structure(together)
     return found if ends_outside and names == fields else None
+
+
+def _has_half_pair(told: str) -> bool:
+    r"""Return whether JSON may hold an escape of half a surrogate pair. Texts beyond 16 bits, such as emoji, are often written as escaped pairs.
+
+    >>> _has_half_pair(r'["\ud83d\ude00 \ud55c"]'), _has_half_pair(r'["\ud83d"]'), _has_half_pair(r'["\\ud83d\ude00"]')
+    (False, True, True)
+    """
+    if "\\ud" not in told and "\\uD" not in told:
+        return False
+    return _HALF.search(_PAIR.sub("_", told.replace("\\\\", "_"))) is not None
+
+
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _are_flat(together: bytes, count: int) -> bool:
