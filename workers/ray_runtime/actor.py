@@ -159,6 +159,7 @@ class HostActor:
         else:
             self._transport = self._sockets(secret, deployment.credit_bytes, is_one_node=is_one_node)
         self._engine = Engine(deployment, self._index, in_flight=self._transport.in_flight)
+        self._taken.enter_context(process.rarer_collections())
         gc.freeze()  # later, in the middle of a run, looking through all modules would take 70 ms
         return self._transport.address
 

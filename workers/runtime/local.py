@@ -36,6 +36,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     is_kept = session.log.path is not None
     lines = ProgramLines(clock=process.now, is_alone=True, takes_prints=is_kept)
     with ExitStack() as taken:
+        taken.enter_context(process.rarer_collections())
         if session.control.can_be_asked:
             taken.enter_context(overdue.watching())
         if is_kept:

