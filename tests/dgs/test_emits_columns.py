@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import dgs
 from dgs.bench.contestants import folded
 from dgs.check.drawing.time_steps import passes
 from dgs.flow import flow
+from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 from dgs.semantics import sequential
+from dgs.vectorised import by_kind, one_by_one
 from dgs.workers.protocol.lanes import Lane
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.oracles import Truth
@@ -41,6 +44,18 @@ class Ranges(dgs.Program):
 
     def join(self, left, right):
         return left + right
+
+
+class InBatches(Ranges):
+    """The same, with additions in columns and listings one by one."""
+
+    def update_batch(self, state, batch, emit_batch):
+        for kind, run, emit in by_kind(batch, emit_batch):
+            if kind == ADD:
+                state += sum(number % 5 for number in columns.to_list(run.payload))
+            else:
+                state = one_by_one(self.update, state, run, emit)
+        return state
 
 
 class Kept(Ranges):
@@ -86,8 +101,9 @@ class Refusing(Ranges):
         return super().update(state, event, emit)
 
 
-def test_check_passes_them_and_guesses_their_payloads():
-    report = dgs.check(Ranges, max_examples=FEW)
+@pytest.mark.parametrize("make", [Ranges, InBatches])
+def test_check_passes_them_and_guesses_their_payloads(make):
+    report = dgs.check(make, max_examples=FEW)
     assert report, str(report)
 
 
@@ -101,6 +117,25 @@ def test_check_finds_a_column_that_changes_after_it_was_emitted():
 
 def test_time_does_not_jump_where_their_updates_would_take_forever():
     assert max(passes(Slow(10**14), [(dgs.Tag("n"), None)])) == 1
+
+
+def test_one_by_one_emits_columns_with_the_row_of_their_event():
+    found = []
+    batch = EventBatch.of(
+        "s", rank=0, tags=[ADD(), LIST()], codes=[0, 1, 1], ts=[1, 2, 3], payload=[2, None, None]
+    )
+    one_by_one(Ranges().update, 0, batch, lambda *given: found.append(given))
+    ((values, rows),) = found
+    assert (values, rows.tolist()) == (["below", 0, 1, "below"], [1, 1, 1, 2])
+
+
+def test_one_by_one_leaves_a_lone_column_an_array():
+    found = []
+    batch = EventBatch.of("s", rank=0, tags=[LIST()], ts=[1])
+    one_by_one(
+        lambda state, _, emit: emit.column(np.arange(state)), 3, batch, lambda *given: found.append(given)
+    )
+    assert (type(found[0][0]), found[0][1].tolist()) == (np.ndarray, [0, 0, 0])
 
 
 def test_the_plain_loop_of_a_bench_has_their_outputs():
