@@ -20,6 +20,7 @@ import pyarrow as pa
 from dgs.model import columns
 from dgs.model.columns import Column, Indices
 from dgs.model.events import Codes, Event, EventBatch
+from dgs.model.outputs import ColumnEmit
 from dgs.model.program import Emit, EmitBatch
 
 __all__ = ["Emit", "EmitBatch", "by_kind", "by_tag", "one_by_one", "spread"]
@@ -65,13 +66,13 @@ def one_by_one(
     update: Callable[[State, Event, Emit], State], state: State, batch: EventBatch, emit_batch: EmitBatch
 ) -> State:
     """Fold the scalar `update` over a batch, for kinds that are too rare to vectorise."""
-    values: list[Any] = []
+    emit = ColumnEmit()  # for any `update`, with or without `emits_columns`
     rows: list[int] = []
     for row, event in enumerate(batch.events()):
-        state = update(state, event, values.append)
-        rows += [row] * (len(values) - len(rows))
-    if values:
-        emit_batch(values, np.array(rows, dtype=np.intp))
+        state = update(state, event, emit)
+        rows += [row] * (len(emit) - len(rows))
+    if rows:
+        emit_batch(emit.joined(), np.array(rows, dtype=np.intp))
     return state
 
 

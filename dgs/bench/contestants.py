@@ -18,7 +18,9 @@ from dgs.bench.measuring import Contestant, Expected, Measured
 from dgs.errors import DgsError
 from dgs.errors.raised import RAISED, is_ours
 from dgs.job.schema import ProgramConfig
+from dgs.model import columns
 from dgs.model.columns import Column
+from dgs.model.outputs import ColumnEmit
 from dgs.model.program import Program
 from dgs.model.user_code import user_error
 from dgs.semantics.sequential import without_batches
@@ -44,8 +46,9 @@ def folded(program: Program, events: Iterable[Event]) -> list[Any]:
 
     Raises UserCodeError if `init` or `update` raises.
     """
-    outputs: list[Any] = []
-    update, emit, event = program.states()[0].update, outputs.append, None
+    outputs: Any = ColumnEmit() if program.emits_columns else []
+    emit = outputs if program.emits_columns else outputs.append
+    update, event = program.states()[0].update, None
     try:
         state = program.init()
         for event in events:
@@ -56,7 +59,7 @@ def folded(program: Program, events: Iterable[Event]) -> list[Any]:
         if is_ours(error):
             raise
         raise user_error(program, "init" if event is None else "update", error, event=event) from error
-    return outputs
+    return columns.to_list(outputs.joined()) if program.emits_columns else outputs
 
 
 def sequential_loop(prepared: Prepared) -> Measured:
@@ -71,7 +74,6 @@ def sequential_loop(prepared: Prepared) -> Measured:
 def expected(prepared: Prepared, *, tolerance: float | None = None) -> Expected:
     """Return the outputs of the sequential program, with an explanation of differences from them."""
     from dgs.api.verifying import compared
-    from dgs.model import columns
 
     done = sequential_loop(prepared)
     outputs = done.outputs or [[]]

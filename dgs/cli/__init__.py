@@ -104,7 +104,7 @@ def exit_of_user_code(end: Callable[[int], Any]) -> Callable[[int], Any]:
 def process() -> None:
     """Run the command line as a whole process: run it, call the handlers of `atexit`, and end.
 
-    The interpreter is not finalized: threads of Arrow that read ahead may need it, and C++ would abort.
+    The interpreter is not finalized: threads of Arrow that read ahead may need it, and C++ would abort. A profiler saves its profile before.
     """
     code: object = None
     open_streams()
@@ -124,7 +124,27 @@ def process() -> None:
             code = 4
             sys.stderr.write(f"dgs: the outputs cannot be written: {error}\n")
     sys.stderr.flush()
-    end(code if isinstance(code, int) else int(code is not None))
+    code = code if isinstance(code, int) else int(code is not None)
+    if _is_watched():
+        atexit.register(_end, end, code)
+        raise SystemExit(code)
+    end(code)
+
+
+def _is_watched() -> bool:
+    """Return whether a profiler, a tracer or a debugger runs this process: it saves what it has found after us."""
+    tools = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    has_tool = tools is not None and any(map(tools.get_tool, (tools.DEBUGGER_ID, tools.PROFILER_ID)))
+    return has_tool or sys.getprofile() is not None or sys.gettrace() is not None
+
+
+def _end(end: Callable[[int], Any], code: int) -> None:
+    """End the process when the interpreter begins to end: a profiler has then saved its profile."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            if stream is not None:  # a profiler drops a stdout that nobody reads
+                stream.flush()
+    end(code)
 
 
 def main() -> None:

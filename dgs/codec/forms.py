@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any
 
 from dgs.errors import CodecError
+from dgs.errors.shortened import shown_module
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def require(content: Any, one: type) -> Any:
 
 def unknown(one: type) -> CodecError:
     """Return the error for a type without a form."""
-    name = f"{one.__module__}.{one.__qualname__}"
+    name = f"{shown_module(one.__module__)}.{one.__qualname__}"
     by_itself = is_dataclass(one) or issubclass(one, Enum) or hasattr(one, "_fields")
     how = one.__qualname__ if by_itself else f"{one.__qualname__}, to=..., from_=..."
     advice = f"use a type that it carries, or register this one: `dgs.codec.register({how})`"

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 from dgs.codec.forms import Form, set_form
 from dgs.errors import CodecError
 from dgs.errors.raised import RAISED, is_ours
+from dgs.errors.shortened import shown_module
 
 Cls = TypeVar("Cls", bound=type)
 
@@ -75,7 +76,7 @@ def register(
         present = _BY_NAME.get(read)
         if present is not None and _origin(present.cls) != _origin(cls):
             raise CodecError(
-                problem=f"the name {read!r} is registered for another class, of {present.cls.__module__}; give `name=`"
+                problem=f"the name {read!r} is registered for another class, of {shown_module(present.cls.__module__)}; give `name=`"
             )
         _BY_NAME[read] = entry
     set_form(cls, Form(OBJECT, (cls,), lambda value: [entry.name, _sent(entry, value)], _received))

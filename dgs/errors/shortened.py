@@ -25,6 +25,9 @@ LONGEST_LINE = 1_500
 _LONG_WORD = re.compile(r"[^\s/]{257,}")
 """A long run without blanks that is neither a quoted file name nor a word."""
 
+_DIGEST = re.compile(r"^dgs_file_[0-9a-f]{12}_")
+"""What `dgs.job.loading.module_name` puts before the name of a program file."""
+
 _BEGINNING, _END = 64, 32
 """Characters that are left of a long word."""
 
@@ -64,6 +67,15 @@ def around(line: str, column: int) -> tuple[str, int]:
         return line, column
     before, behind = "..." * (first > 0), "..." * (last < len(line))
     return f"{before}{line[first:last]}{behind}", column - first + len(before)
+
+
+def shown_module(name: str) -> str:
+    """Return the name of a module without the digest of its path, which that of a program file has.
+
+    >>> shown_module("dgs_file_8d27c1a4b2e0_program"), shown_module("shop.sales")
+    ('program', 'shop.sales')
+    """
+    return _DIGEST.sub("", name)
 
 
 def _cut(text: str, beginning: int, end: int) -> str:

@@ -24,6 +24,7 @@ from dgs.flow.panes import TimeWindow
 from dgs.flow.templates import FoldOfBlocks, KeyedOrdered, KeyedUnordered, Stateless, fold_template, overrides
 from dgs.model.events import Event
 from dgs.model.key_forms import check_key, shown_form
+from dgs.model.outputs import emitted_one_by_one
 
 Inputs = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each stream, (ts, value), in order of ts. The order of the streams breaks ties between them."""
@@ -357,7 +358,8 @@ def _outputs_of_program(step: steps.Into, block: Block) -> list[Any]:
     for key, value, at, _ in block:
         payload = step.payload(key, value) if step.payload else value
         event = Event(step.tag(key, value), "flow", at or 0, payload)
-        state = step.program.update(state, event, outputs.append)
+        state, made = emitted_one_by_one(step.program.update, state, event, step.program.emits_columns)
+        outputs += made
     return outputs
 
 

@@ -242,6 +242,18 @@ class ColumnEmit:
         return columns.concat(self._pieces) if self._pieces else []
 
 
+class IgnoredOutputs:
+    """An `emit` for any program that ignores all outputs, for a fold whose state alone matters."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any) -> None:
+        """Ignore an output."""
+
+    def column(self, values: Column) -> None:
+        """Ignore a column of outputs."""
+
+
 def emitted_one_by_one(update: Any, state: Any, event: Any, has_columns: bool) -> tuple[Any, list[Any]]:
     """Return the state after an event and its outputs as Python objects. `has_columns`: `Program.emits_columns`."""
     if not has_columns:

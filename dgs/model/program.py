@@ -27,8 +27,11 @@ from functools import cached_property
 from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
 from dgs.errors import ProgramError
 from dgs.errors.nearest import did_you_mean
+from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.dependence import Dependence, TagPredicate
 from dgs.model.events import Event, EventBatch, Int64s
@@ -97,6 +100,21 @@ class StateType:
     update_windows: UpdateWindows | None = None
 
 
+def window_states(made: Column) -> list[Any]:
+    """Return the states that `update_windows`, or the `windows` of a monoid, gives as a column.
+
+    A row of an array with several dimensions is a state too, and stays an array. It is a copy, since updates and joins may change states.
+
+    >>> window_states({"n": np.array([1, 2]), "of": np.zeros((2, 3))})[0]
+    {'n': 1, 'of': array([0., 0., 0.])}
+    """
+    if isinstance(made, np.ndarray) and made.ndim > 1:
+        return [row.copy() for row in made]
+    if isinstance(made, dict):
+        made = {name: window_states(part) for name, part in made.items()}
+    return columns.to_list(made)
+
+
 @dataclass(frozen=True, slots=True)
 class ForkJoin:
     """A fork of a state of type `parent` into types `left` and `right`, with its join back (clause 7).
@@ -163,7 +181,7 @@ class Program(Typed[OwnState, OwnOutput]):
         raise NotImplementedError
 
     def update_windows(self, batch: EventBatch, cuts: Int64s) -> Column:
-        """Return the partial states of `len(cuts) + 1` windows of a batch, as a column or a list.
+        """Return the partial states of `len(cuts) + 1` windows of a batch, as a column or a list. A row of a 2-D array is a state.
 
         State i is the fold of `update` from the identity over rows `cuts[i - 1]` to `cuts[i]` (0 before the first cut and
         `len(batch)` after the last; int64, non-decreasing), and the identity without rows. It is called only with batches whose

@@ -15,6 +15,7 @@ import numpy as np
 
 from dgs.model import columns
 from dgs.model.columns import Column
+from dgs.model.program import window_states
 from dgs.monoids.contract import Cuts, Monoid, check_names, check_parts, field_of, refuses
 
 States = dict[Any, Any]
@@ -65,7 +66,7 @@ class MapOf:
         grouped = group[order]
         ends = np.flatnonzero(grouped[1:] != grouped[:-1]) + 1
         inner = column if self.value is None else field_of(column, self.value)
-        states = columns.to_list(self.monoid.windows(columns.take(inner, order), ends))
+        states = window_states(self.monoid.windows(columns.take(inner, order), ends))
         for which, state in zip(grouped[np.append(0, ends)].tolist(), states, strict=True):
             number, place = divmod(which, len(keys))
             maps[number] = self.join(maps[number], {keys[place]: state})

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dgs.model import columns
 from dgs.model.columns import Column
+from dgs.model.program import window_states
 from dgs.monoids.contract import Cuts, Monoid, check_names, check_parts, field_of, refuses
 
 States = tuple[Any, ...]
@@ -67,7 +67,7 @@ class AllOf:
         return tuple(part.fold(column) for part in self._parts)
 
     def windows(self, column: Column, cuts: Cuts) -> list[States]:
-        parts = [columns.to_list(part.windows(column, cuts)) for part in self._parts]
+        parts = [window_states(part.windows(column, cuts)) for part in self._parts]
         return list(zip(*parts, strict=True)) if parts else [()] * (len(cuts) + 1)
 
     def result(self, state: States) -> dict[str, Any]:

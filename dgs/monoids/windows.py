@@ -23,13 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dgs.errors import ProgramError
-from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.declarations import check_kinds
 from dgs.model.dependence import ALWAYS, Dependence, Rule, When
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import ColumnEmit
-from dgs.model.program import Emit, EmitBatch, Program, State
+from dgs.model.program import Emit, EmitBatch, Program, State, window_states
 from dgs.model.tags import Kind
 from dgs.monoids.contract import Cuts, Monoid, check_parts, refuses
 from dgs.vectorised import by_tag
@@ -131,7 +130,7 @@ class Windows(Program):
             return self.join(state, self.fold(batch)) if len(batch) else state
         rest = batch.take(np.flatnonzero(~closing))
         # cuts are rows of `rest`, which lacks the i closing events before the i-th
-        states = columns.to_list(self.update_windows(rest, rows - np.arange(len(rows)))) if len(rest) else []
+        states = window_states(self.update_windows(rest, rows - np.arange(len(rows)))) if len(rest) else []
         values: Any = ColumnEmit() if self.emits_columns else []
         emit = values if self.emits_columns else values.append
         counts: list[int] = []

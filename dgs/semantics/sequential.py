@@ -42,7 +42,7 @@ from dgs.errors import DgsError, OutOfOrderError, UsageError
 from dgs.errors.raised import RAISED, is_ours
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
-from dgs.model.outputs import Stamped, Stamps, emitted_one_by_one
+from dgs.model.outputs import IgnoredOutputs, Stamped, Stamps, emitted_one_by_one
 from dgs.model.program import Program, State, StateType
 from dgs.model.tags import Tag
 from dgs.model.user_code import States, UserCode, user_error
@@ -154,13 +154,10 @@ class _WayBack:
     def state(self) -> State:
         """Return a new copy of the state after all recorded events."""
         update, state = self._program.states()[0].update, codec.decode(self._saved)
+        emit = IgnoredOutputs()  # they were emitted already
         for event in self._since:
-            state = update(state, event, _ignored)
+            state = update(state, event, emit)
         return state
-
-
-def _ignored(value: Any) -> None:
-    """Ignore an output that was already emitted."""
 
 
 def merge(streams: Sequence[Iterable[EventBatch]]) -> Iterator[tuple[OrderKey, Event]]:

@@ -147,6 +147,10 @@ def _dependents(
 
 NO_DIVISION = "its frequent tags depend on each other, also when rarer ones are left to a worker above (`rate` says which are rare)"
 
+NO_TYPED_DIVISION = (
+    "the optimizer found no division of the tags that both `depends` and the forks of the state types allow"
+)
+
 
 def why_one_worker(
     plan: Plan, program: Program, topology: Topology, *, most_leaves: int | None = None
@@ -171,6 +175,7 @@ def why_one_worker(
             "there is one CPU to plan for, unless `optimizer.max_leaves` is given",
         ),
         (shared is not None, f"most events are {shared}: `split` it, so that several workers share them"),
+        (len(program.states()) > 1, NO_TYPED_DIVISION),
     ]
     return next((reason for holds, reason in reasons if holds), NO_DIVISION)
 

@@ -106,7 +106,8 @@ def _reason_alone(plans: Sequence[Plan], predicted: Sequence[Prediction], best: 
     several = best or against
     many, one = predicted[several].throughput, predicted[0].throughput
     times, how = (many / one, "fast") if many >= one or not many else (one / many, "slow")
-    ratio = f"{times:.2g} times as {how}" if f"{times:.2g}" != "1" else "as fast"
+    figure = f"{float(f'{times:.2g}'):g}"
+    ratio = f"{figure} times as {how}" if figure != "1" else "as fast"
     return f"{_workers(plans[several])}: {ratio} as one worker, where {predicted[several].limit}"
 
 

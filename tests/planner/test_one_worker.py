@@ -1,5 +1,7 @@
 """The reason why a plan has one worker, in one phrase; nothing for a plan with several."""
 
+import re
+
 import pytest
 
 import dgs
@@ -8,7 +10,7 @@ from dgs.planner.drawing.explain import why_one_worker
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.topology import Machine, Stream, Topology
 
-VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+VALUE, BARRIER, OTHER = dgs.kind("value"), dgs.kind("barrier"), dgs.kind("other")
 RULES = dgs.Dependence((BARRIER, VALUE, dgs.ALWAYS))
 
 
@@ -70,6 +72,31 @@ def test_reason_for_one_worker(parts, topology, options, reason):
     found = plan(program, topology, **options)
     assert len(found) == 1
     assert reason in why_one_worker(found, program, topology, most_leaves=options.get("max_leaves"))
+
+
+def typed(**parts):
+    """Return a program whose values and other events have states of their own."""
+    handled = {"whole": TagSet.everything(), "values": TagSet.of(VALUE), "others": TagSet.of(OTHER)}
+    states = tuple(dgs.StateType(name, tags, method) for name, tags in handled.items())
+    forks = (dgs.ForkJoin("apart", "whole", "values", "others", method, method),)
+    rules = dgs.Dependence((BARRIER, VALUE, dgs.ALWAYS), (BARRIER, OTHER, dgs.ALWAYS))
+    given = {"states": lambda _: states, "fork_joins": lambda _: forks}
+    return made(kinds=(VALUE, BARRIER, OTHER), depends=rules, **given, **parts)
+
+
+@pytest.mark.parametrize("name", ["greedy", "cost"])
+def test_state_types_that_fork_otherwise_are_the_reason(name):
+    found = plan(typed(), MANY, name=name)
+    assert "the forks of the state types allow" in why_one_worker(found, typed(), MANY)
+
+
+def test_one_worker_is_compared_with_several_and_not_with_itself():
+    """Most proposed trees fit no state types, and end as one worker, too."""
+    topology = streams(BARRIER, VALUE, OTHER)
+    reason = why_one_worker(plan(typed(), topology, name="cost"), typed(), topology)
+    assert re.fullmatch(
+        r"no other is predicted to be faster \(3 workers: \d+ times as slow as one worker, where .*\)", reason
+    )
 
 
 def test_several_workers_need_no_reason():

@@ -16,7 +16,7 @@ import numpy as np
 from dgs import codec
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
-from dgs.model.outputs import OutputBatch
+from dgs.model.outputs import IgnoredOutputs, OutputBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
@@ -106,9 +106,10 @@ class Truth:
         below = self.below(positions)
         if below not in self._folds:
             state, update = self._program.init(), self._program.states()[0].update
+            emit = IgnoredOutputs()
             for key, event in map(self.events.__getitem__, below):
                 if (event.stream, event.ts, key.seq) not in self._skipped:
-                    state = update(state, event, _ignored)
+                    state = update(state, event, emit)
             self._folds[below] = codec.encode(state)
         return self._folds[below]
 
@@ -221,7 +222,3 @@ def output_rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
 def without_worker(value: Any) -> Any:
     """Return a dead letter without the worker that wrote it, which depends on the plan, and any other value unchanged."""
     return replace(value, worker="") if isinstance(value, DeadLetter) else value
-
-
-def _ignored(*_: Any) -> None:
-    """Ignore an output of a fold whose state alone matters."""

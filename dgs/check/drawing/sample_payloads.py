@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, Union
 
@@ -29,6 +29,7 @@ from dgs.check.drawing.time_steps import is_quick
 from dgs.errors import UsageError
 from dgs.errors.raised import RAISED, is_ours, summary
 from dgs.model.events import Event
+from dgs.model.outputs import emitted_one_by_one
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 
@@ -163,9 +164,9 @@ def _guess(program: Program, firsts: Mapping[str, Tag], kind: str) -> SearchStra
 
 
 def _error(program: Program, tag: Tag, value: Any) -> str | None:
-    ignore: Callable[[Any], None] = [].append
+    update, event = program.states()[0].update, Event(tag, tag.kind, 0, value)
     try:
-        program.states()[0].update(program.init(), Event(tag, tag.kind, 0, value), ignore)
+        emitted_one_by_one(update, program.init(), event, program.emits_columns)
     except RAISED as error:
         if is_ours(error):
             raise

@@ -25,6 +25,7 @@ from typing import Any
 from dgs.check.drawing.constants import functions_of, values_of
 from dgs.model.dependence import Dependence
 from dgs.model.events import Event
+from dgs.model.outputs import emitted_one_by_one
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.model.user_code import code_objects
@@ -83,12 +84,12 @@ def _is_taken(program: Program, samples: Sequence[tuple[Tag, Any]], jump: int) -
 
 
 def _jumped(program: Program, samples: Sequence[tuple[Tag, Any]], size: int) -> None:
-    ignore: Callable[[Any], None] = [].append
     with suppress(Exception):  # the laws report exceptions of user code
         state, update = program.init(), program.states()[0].update
         for ts in (1, 1 + size):
             for tag, payload in samples:
-                state = update(state, Event(tag, tag.kind, ts, payload), ignore)
+                event = Event(tag, tag.kind, ts, payload)
+                state, _ = emitted_one_by_one(update, state, event, program.emits_columns)
 
 
 def _ticks(value: Any) -> list[int]:

@@ -23,6 +23,7 @@ from dgs.check.scenarios.reachable import reached
 from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import NotThere, UserRaised, World
 from dgs.errors import CodecError, DgsError
+from dgs.errors.shortened import shown_module
 from dgs.job.loading import load_callable
 from dgs.model.program import Program
 
@@ -140,7 +141,9 @@ def _whereabouts(program: Program) -> list[Any]:
     for part in cls.__qualname__.split("."):
         found = getattr(found, part, None)
     if found is not cls or file is None or cls.__module__ == "__main__":
-        raise NotThere(f"another process cannot import {cls.__qualname__} from {cls.__module__}")
+        raise NotThere(
+            f"another process cannot import {cls.__qualname__} from {shown_module(cls.__module__)}"
+        )
     own = {
         name: value
         for name, value in {**vars(program), **_in_slots(program)}.items()

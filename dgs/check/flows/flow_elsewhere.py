@@ -19,6 +19,7 @@ from dgs.check.scenarios.reachable import reached
 from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import NotThere, UserRaised
 from dgs.errors import CodecError
+from dgs.errors.shortened import shown_module
 from dgs.flow.definition import Flow
 from dgs.flow.denotation import Block, Denotation, Item
 from dgs.flow.flow_graph import Node
@@ -172,6 +173,6 @@ def home_of(flow: Flow) -> Home:
         else None
     )
     if found is None or file is None or name == "__main__":
-        raise NotThere(f"another process cannot import flow {flow.name!r} from {name}")
+        raise NotThere(f"another process cannot import flow {flow.name!r} from {shown_module(name)}")
     source = file if name.startswith("dgs_file_") else name
     return Home(f"{source}:{found}", flow.arguments, Path.cwd())

@@ -16,7 +16,8 @@ from dgs.model.user_code import shown
 
 REGISTER = (
     "events, states and outputs travel between hosts and into checkpoints. Build them of what the codec carries (numbers, texts, lists, "
-    "tuples, dicts, sets, dates, arrays, ...), or `dgs.codec.register(YourType, to, from)`"
+    "tuples, dicts, sets, dates, arrays, ...), or register the type: write `@dgs.codec.register` above a dataclass, NamedTuple or Enum, and "
+    "`@dgs.codec.register(to=vars, from_=lambda fields: YourType(**fields))`, or your own two functions, above any other class"
 )
 
 

@@ -16,6 +16,8 @@ from dgs.check.scenarios.reachable import reached
 from dgs.check.scenarios.scenario import Scenario, Side
 from dgs.check.scenarios.world import World, called
 from dgs.errors import CodecError
+from dgs.model import columns
+from dgs.model.columns import Column
 from dgs.model.events import Event
 from dgs.model.user_code import shown
 
@@ -98,8 +100,25 @@ def _folded(world: World, scenario: Scenario) -> Finding | None:
 
 
 def _updated(world: World, of: str, state: Any, event: Event, emitted: list[Watched]) -> Any:
-    """Update with an `emit` that checks every output when it is emitted."""
-    return called("update", world.types[of].update, state, event, lambda one: emitted.append(Watched(one)))
+    """Update with an `emit` that notes every output, and every column of them, when it is emitted."""
+    emit: Any = (
+        _WatchedColumns(emitted) if world.program.emits_columns else lambda one: emitted.append(Watched(one))
+    )
+    return called("update", world.types[of].update, state, event, emit)
+
+
+class _WatchedColumns:
+    """The same `emit` for a program that emits columns. A list is watched value by value, since the run copies it too."""
+
+    def __init__(self, emitted: list[Watched]) -> None:
+        self._emitted = emitted
+
+    def __call__(self, value: Any) -> None:
+        self._emitted.append(Watched(value))
+
+    def column(self, values: Column) -> None:
+        values = columns.from_user(values, "emit.column")
+        self._emitted += map(Watched, values) if type(values) is list else [Watched(values)]
 
 
 def _apart(world: World, scenario: Scenario) -> Finding | None:

@@ -15,7 +15,7 @@ from dgs.check.scenarios.equality import Symptom
 from dgs.check.scenarios.reachable import folded
 from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import World, called
-from dgs.model import columns
+from dgs.model.program import window_states
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,
@@ -55,7 +55,7 @@ class WindowsAreFolds(Law):
         batch = as_batch(events, as_columns=scenario.on == "columns")
         watched = WatchedBatch(batch)
         made = called("update_windows", windows, batch, np.array(scenario.cuts, dtype=np.int64))
-        got = called("update_windows", columns.to_list, made)
+        got = called("update_windows", window_states, made)
         if (changed := watched.finding("update_windows")) is not None:
             return changed
         bounds = [0, *scenario.cuts, len(events)]

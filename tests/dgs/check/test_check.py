@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 
@@ -15,6 +16,7 @@ from dgs.check import replay, save
 from dgs.check.drawing.sample_payloads import payload_hint
 from dgs.check.drawing.sample_tags import sample_tags
 from dgs.cli.app import app
+from dgs.codec import forms, registered
 from dgs.errors import MissingPackageError, ProgramImportError, UsageError
 from tests import programs
 from tests.dgs.projects import sums_plan, sums_program, write_files
@@ -270,3 +272,36 @@ def test_error_after_the_codec_only_says_so():
     assert (
         found.finding.what == "update raised ValueError: b is not first, but only on the state that came back"
     )
+
+
+class Extent:
+    def __init__(self, low):
+        self.low = low
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    __hash__ = None
+
+
+class KeepsExtent(dgs.Program):
+    """Keeps a state of a class that is not registered."""
+
+    kinds = (dgs.kind("any"),)
+
+    def init(self):
+        return Extent(0)
+
+    def update(self, state, event: dgs.Event[int], emit):
+        return Extent(event.payload)
+
+
+def test_hint_of_a_state_of_an_unknown_type_works_as_it_stands(monkeypatch):
+    (found,) = dgs.check(KeepsExtent, max_examples=5, keys={"any": [None]}).broken
+    hint = re.search(r"`@(dgs.codec.register\(to=.*?\))`", found.finding.hint)[1]
+    register = eval(hint, {"dgs": dgs, "YourType": Extent})  # what a user would paste
+    monkeypatch.setattr(forms, "_BY_TYPE", dict(forms._BY_TYPE))
+    monkeypatch.setattr(registered, "_BY_NAME", dict(registered._BY_NAME))
+    register(Extent)
+    report = dgs.check(KeepsExtent, max_examples=5, keys={"any": [None]})
+    assert report, str(report)

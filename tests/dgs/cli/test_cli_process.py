@@ -1,6 +1,7 @@
 """The end of the process of a command: its exit code, `atexit` functions, and outputs that cannot be written."""
 
 import os
+import pstats
 import signal
 import subprocess
 import sys
@@ -32,6 +33,15 @@ def test_a_process_ends_with_the_code_of_the_command_and_calls_its_handlers(argu
     done = ended(*arguments, stdout=subprocess.PIPE)
     assert done.returncode == code
     assert done.stdout.splitlines()[-1] == "the end"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["run", "plan.yaml"], 0), (["run", "no-such.yaml"], 3)])
+def test_a_profiler_saves_its_profile_and_the_command_keeps_its_code(project, arguments, code):
+    command = [sys.executable, "-m", "cProfile", "-o", "profile", "-m", "dgs", *arguments]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    functions = {(Path(file).name, name) for file, _, name in pstats.Stats(str(project / "profile")).stats}
+    assert (("program.py", "update") in functions) == (code == 0)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has a file that is always full")

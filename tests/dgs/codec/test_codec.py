@@ -621,6 +621,12 @@ def test_encode_of_an_unknown_type_names_it_and_says_what_to_do(value):
     assert "dgs.codec.register" in message or "dtype object" in message
 
 
+def test_encode_of_an_unknown_type_of_a_program_file_names_it_by_the_file():
+    unknown = type("Extent", (), {"__module__": "dgs_file_8d27c1a4b2e0_program"})()
+    with pytest.raises(CodecError, match=r"values of type program\.Extent; "):
+        codec.encode(unknown)
+
+
 def test_encode_refuses_subclasses_that_would_come_back_as_their_base():
     for base in (int, str, float, list, dict, tuple, bytes):
         unknown = type("Sub", (base,), {})()

@@ -11,7 +11,7 @@ from dgs.errors.raised import RAISED, is_ours
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import OutputBatch
-from dgs.model.program import Emit, Program, State, Update, UpdateWindows
+from dgs.model.program import Emit, Program, State, Update, UpdateWindows, window_states
 from dgs.model.user_code import UserCode
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
@@ -70,7 +70,7 @@ class Windows:
         stops, filled = windows_of(batch, keys)
 
         def update_windows() -> list[State]:
-            return columns.to_list(self._update_windows(batch.seen(), stops[:-1]))
+            return window_states(self._update_windows(batch.seen(), stops[:-1]))
 
         def joined() -> None:
             join = self._code.program.join
@@ -93,7 +93,7 @@ class Windows:
 
     def _raises(self, batch: EventBatch) -> bool:
         try:
-            columns.to_list(self._update_windows(batch.seen(), np.zeros(0, dtype=np.int64)))
+            window_states(self._update_windows(batch.seen(), np.zeros(0, dtype=np.int64)))
         except RAISED as error:
             if is_ours(error):
                 raise
