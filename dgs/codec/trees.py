@@ -17,9 +17,8 @@ equal for equal values of equal types, and the other keeps the order of dictiona
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, pairwise, repeat
 from math import nan
 from operator import itemgetter
 from typing import Any
@@ -232,21 +231,26 @@ def _records(content: Any) -> list[dict[str, Any]]:
     names, columns = content
     if len(names) != len(columns) or not set(map(type, names)) <= {str}:
         raise CodecError(problem="the columns of a list of dictionaries do not have its names")
-    return records_of(tuple(names))(*columns)
+    return records_of(tuple(names), columns)
 
 
-@lru_cache
-def records_of(names: tuple[str, ...]) -> Callable[..., list[dict[str, Any]]]:
-    """Return the function that makes records of one column of values for each name. A display of a dictionary takes a third of the time of `dict`.
+def records_of(names: tuple[str, ...], columns: Sequence[Iterable[Any]]) -> list[dict[str, Any]]:
+    """Return records of one column of values for each name. A display of a few fields takes a third of the time of `dict`.
 
-    >>> records_of(("a", "b"))([1, 2], "xy")
+    >>> records_of(("a", "b"), ([1, 2], "xy"))
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]
     """
-    values = [f"v{i}" for i in range(len(names))]
-    fields = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
-    each = "".join(f"{value}, " for value in values)
-    text = f"lambda *columns: [{{{fields}}} for ({each}) in zip(*columns, strict=True)]"
-    return eval(text)  # type: ignore[no-any-return]  # noqa: S307 - names are quoted
+    rows = zip(*columns, strict=True)
+    match names:
+        case (a,):
+            return [{a: v} for (v,) in rows]
+        case (a, b):
+            return [{a: v, b: w} for v, w in rows]
+        case (a, b, c):
+            return [{a: v, b: w, c: x} for v, w, x in rows]
+        case (a, b, c, d):
+            return [{a: v, b: w, c: x, d: y} for v, w, x, y in rows]
+    return list(map(dict, map(zip, repeat(names), rows)))
 
 
 _CONTAINERS: dict[type, Callable[[Trees, Any, int], Any]] = {

@@ -222,7 +222,7 @@ def to_list(column: Column) -> list[Any]:
     if isinstance(column, dict):
         from dgs.codec.trees import records_of
 
-        return records_of(tuple(column))(*map(to_list, column.values()))
+        return records_of(tuple(column), [*map(to_list, column.values())])
     if isinstance(column, np.ndarray):
         return column.tolist()  # type: ignore[no-any-return]
     if isinstance(column, pa.ChunkedArray):

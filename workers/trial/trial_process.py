@@ -30,7 +30,6 @@ from dgs.model.columns import load_pandas
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.planner.prediction.costs import Costs
-from dgs.workers.runtime.process import rarer_collections
 from dgs.workers.trial.stopwatch import possible_pace
 from dgs.workers.trial.trial import Trial, sentence_of, trial
 
@@ -183,8 +182,7 @@ def answer(load: Callable[[bytes], Subject]) -> None:
     try:
         subject = load(question)
         loading.join()
-        with rarer_collections():  # as in a run
-            found = trial(*subject)
+        found = trial(*subject)
     except RAISED as error:
         found = Trial(problem=sentence_of(error))
     said = codec.encode([found.costs.as_data(), found.problem, found.pace])
