@@ -51,6 +51,9 @@ from dgs.planner.topology import Topology, kind_rates, of_nodes
 SHORT_LOOP = 64.0
 """Shorter stretches of lanes that depend on each other are merged event by event, if there is no `update_batch`."""
 
+SHORT_STRETCH = 16.0
+"""The same if there is an `update_batch`."""
+
 AT_ONCE = 2.0
 """The cost of a partial state, in units of `merge`, if many windows are folded at once by `update_windows` or a compiled `update`."""
 
@@ -272,13 +275,15 @@ class _Model:
 
         One call, or one per turn (`turns`), folds all lanes between two requests that take the state, or two of its own synchronisations.
         Events that synchronise are interpreted. If other kinds are interpreted, too, each stretch has a call of its own, and a release
-        that is merged event by event is interpreted as a whole.
+        that is merged event by event is interpreted as a whole. Beside an `update_batch`, only lanes that alternate densely are compiled.
         """
         costs, seconds = self._costs, 0.0
         compiled = [lane for lane in mine.lanes if costs.compiled(str(lane.kind)) is not None]
         if not mine.rate or not compiled or interpreted * self._seconds <= self._run.loading:
             return interpreted
         stretches = sum(lane.stretches for lane in mine.lanes)
+        if costs.columns is not None and (mine.asked or stretches * SHORT_STRETCH <= mine.rate):
+            return interpreted
         is_mixed = any(costs.compiled(str(lane.kind)) is None for lane in mine.lanes if not lane.synchronises)
         if is_mixed and stretches * SHORT_LOOP > mine.rate:
             return interpreted

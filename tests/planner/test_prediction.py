@@ -397,7 +397,8 @@ def test_events_that_cross_hosts_take_the_time_of_their_bytes():
 
 
 def test_stretches_are_short_for_the_model_where_they_are_for_workers():
-    assert (BOUNDS.few_events, BOUNDS.short_loop) == (FEW_EVENTS, model.SHORT_LOOP)
+    ours = FEW_EVENTS, model.SHORT_STRETCH, model.SHORT_LOOP
+    assert ours == (BOUNDS.few_events, BOUNDS.short_stretch, BOUNDS.short_loop)
 
 
 def test_machine_code_is_worth_loading_for_the_model_when_it_is_for_workers():
@@ -438,6 +439,23 @@ def test_a_kind_whose_compiled_update_is_dearer_takes_part_in_the_loop_of_the_ot
 
     dearer, refused = throughput(1.1e-6), throughput(1e-6)
     assert dearer > 3 * refused
+
+
+@pytest.mark.parametrize(("barriers", "is_compiled"), [(1e3, False), (2e5, True)])
+def test_beside_an_update_batch_only_lanes_that_alternate_densely_are_compiled(barriers, is_compiled):
+    streams = [
+        Stream("v", TagSet.of(VALUE), {VALUE(): 1e6}),
+        Stream("b", TagSet.of(BARRIER), {BARRIER(): barriers}),
+    ]
+    topology = on(Topology(streams), 1)
+    made = plan(Window(), topology, name="sequential")
+    compiled, interpreted = (
+        Predictor(Window(), topology, Costs(update=1e-6, columns=2e-7, compiled_kinds=kinds))
+        .predict(made)
+        .throughput
+        for kinds in ({"value": 1e-9, "barrier": 1e-9}, {})
+    )
+    assert (compiled > 3 * interpreted) if is_compiled else (compiled == interpreted)
 
 
 def test_events_that_synchronise_one_by_one_are_interpreted():

@@ -105,9 +105,10 @@ class Job:
 
     @property
     def may_compile(self) -> bool:
-        """Whether a worker that has had many events may have its `update` compiled."""
+        """Whether a worker that has had many events may have its `update` compiled. With an `update_batch`, this is for streams that alternate."""
+        is_several = len(self.streams) > 1
         return self.runtime.compile != "off" and any(
-            one.update_batch is None for one in self.program.states()
+            is_several or one.update_batch is None for one in self.program.states()
         )
 
     @property

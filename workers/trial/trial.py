@@ -218,12 +218,12 @@ class _Trying:
             self._know(column_kinds=found, columns=median(found.values()), column_calls=calls)
 
     def measure_compiled(self) -> None:
-        """Measure the seconds per event of a compiled `update`, by kind, if there is no `update_batch`. A kind may be interpreted."""
+        """Measure the seconds per event of a compiled `update`, by kind. A kind may be interpreted. With an `update_batch`, only several streams may need it."""
         from dgs.compiled.compiled_update import CompiledUpdate
         from dgs.compiled.loop_files import is_available
 
         first = self._program.states()[0]
-        if first.update_batch is not None or not is_available():
+        if (first.update_batch is not None and len(self._batches) == 1) or not is_available():
             return
         loop = ScalarLoop(UserCode(self._program), first.update)
         update = CompiledUpdate(first.update, loop.fold_batch, is_required=True)

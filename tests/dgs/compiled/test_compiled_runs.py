@@ -18,6 +18,7 @@ from dgs.compiled import compiled_beside, loop_files, verified_folds
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.sequential import without_batches
+from dgs.vectorised import one_by_one
 from dgs.workers.protocol.folding import fold
 from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.to_compile import ToCompile, load_compiler
@@ -43,6 +44,13 @@ class Inverse(dgs.Program):
         if state % 100 == 99:
             emit(1000 // (event.payload - 500))
         return state + 1
+
+
+class InverseInBatches(Inverse):
+    """The same with an `update_batch`, which is for stretches that are longer than those of lanes that alternate."""
+
+    def update_batch(self, state, batch, emit):
+        return one_by_one(self.update, state, batch, emit)
 
 
 class Sum(Inverse):
@@ -261,11 +269,12 @@ def test_machine_code_does_not_pay_for_the_few_events_that_no_batch_takes():
     assert not to_compile.pays(loop, 990)
 
 
-def test_the_loop_takes_over_in_the_middle_of_a_large_release(machine, monkeypatch):
+@pytest.mark.parametrize("has_batches", [False, True])
+def test_the_loop_takes_over_in_the_middle_of_a_large_release(machine, monkeypatch, has_batches):
     monkeypatch.setattr(compiled_beside, "loop_or_none", machine)
     monkeypatch.setattr(fold, "FIRST", 100)
     load_compiler()
-    program, many = Inverse(), list(range(1, 400))
+    program, many = InverseInBatches() if has_batches else Inverse(), list(range(1, 400))
     batches = [replace(batch_of(many), stream=name, rank=rank) for rank, name in enumerate("ab")]
     to_compile = ToCompile(program.states()[0].update, False, 798, ticking(1.0))
     folder = Folder(program, program.states()[0], "w", compiled=to_compile)

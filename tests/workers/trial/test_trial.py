@@ -185,6 +185,13 @@ def test_an_update_that_is_compiled_is_tried_so():
     assert 0 < costs.compiled_call < 0.1
 
 
+@pytest.mark.parametrize("streams", [1, 2])
+def test_beside_an_update_batch_a_compiled_update_is_tried_for_several_streams(streams):
+    pytest.importorskip("llvmlite")
+    batches = [replace(numbers(500), stream=f"s{i}", rank=i, payload=np.arange(500)) for i in range(streams)]
+    assert bool(trial(Summing(), batches).costs.compiled_kinds) == (streams > 1)
+
+
 def test_what_a_compiled_call_does_once_for_each_key_is_no_cost_of_its_later_events(monkeypatch):
     folded = []
 

@@ -91,7 +91,8 @@ class Folder:
         self._cheaper: CheaperWay | None = None
         self._cheaper_joins: CheaperWay | None = None
         self._to_compile = compiled
-        self._waits = self._may_wait = compiled is not None and self._columns is None
+        self._may_wait = compiled is not None
+        self._waits = self._may_wait and self._columns is None
         if compiled is not None and compiled.is_required:
             self._compile(compiled)
 
@@ -152,11 +153,15 @@ class Folder:
             if self._cheaper is None and len(rest) > self._bounds.events_at_once:
                 self._cheaper = None if self._to_compile is None else cheaper_way(self._to_compile)
             before = self._loop.events
-            is_cut = self._waits and len(rest) > most
+            is_cut = len(rest) > most and (self._waits or self._is_merged_by_event(rest))
             piece, rest = rest.cut(max(1, most // len(rest.lanes))) if is_cut else (rest, None)
             state = self._fold_piece(state, piece, outputs)
             self._waits = self._may_wait and self._loop.events - before == len(piece)
         return state, outputs
+
+    def _is_merged_by_event(self, release: Release) -> bool:
+        """Whether a release is interpreted although there is an `update_batch`: machine code may fold it."""
+        return self._may_wait and self._columns is not None and release.is_dense(self._bounds.short_stretch)
 
     @property
     def _interpreted_at_once(self) -> int:
