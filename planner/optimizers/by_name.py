@@ -155,10 +155,8 @@ def _planned(
         for tree in _trees(program, topology, name, options)
     ]
     made = plans[0]
-    plans = [
-        made,
-        *(one for one in plans[1:] if len(one) > 1),
-    ]  # trees that fit no state types end as one worker, too
+    # trees that fit no state types end as one worker, too
+    plans = [made, *(one for one in plans[1:] if len(one) > 1)]
     if len(plans) > 1:
         made = fastest(plans, program, topology, costs() if callable(costs) else costs or TYPICAL)
     wrong = violations(made, program, topology)

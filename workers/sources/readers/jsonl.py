@@ -161,9 +161,9 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _are_flat(together: bytes, count: int) -> bool:
-    """Return whether each line of JSON has one bracket of an object, at its start, and its end at the line's. False if names may have space after them.
+    """Return whether each line of JSON begins with the only `{` in it and ends with `}`, and no name has space after it.
 
-    If so, there are at least as many quotes with a colon as there are names.
+    Then there are at least as many quotes with a colon as there are names.
     """
     return (
         together.startswith(b"{")
