@@ -10,7 +10,7 @@ are sorted (so a dictionary comes back sorted), and all NaN have the same bytes.
 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
 `decode` returns a value or raises CodecError; it imports nothing that the data names, executes nothing of it, and allocates in proportion to it.
 
-Read in this order: `trees` (values as nested data for msgpack), `forms` (the table of types), `scalars`, `arrays`, `pandas_scalars`, `registered` (users' types).
+Read in this order: `trees` (values as nested data for msgpack), `forms` (the table of types), `scalars`, `arrays`, `pandas_scalars`, `registered` (users' types). `levels` helps JSON, too.
 
 >>> decode(encode({"when": (1, 2.5), "who": {"ann", "bob"}})) == {"when": (1, 2.5), "who": {"bob", "ann"}}
 True

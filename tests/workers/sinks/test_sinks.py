@@ -25,7 +25,8 @@ from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.files import file_sink
 from dgs.workers.sinks.files.owned import LIST
 from dgs.workers.sinks.files.publishing import publish
-from dgs.workers.sinks.formats.json_text import as_json
+from dgs.workers.sinks.formats import json_text
+from dgs.workers.sinks.formats.json_text import as_json, as_json_texts
 
 FILES = ("jsonl", "csv", "parquet")
 
@@ -126,6 +127,59 @@ def test_json_refuses_what_it_cannot_write():
     loop.append(loop)
     with pytest.raises(CodecError, match="contains itself"):
         as_json(loop)
+
+
+ODD_TEXTS = st.sampled_from(
+    ["\x85", "é\x85", "\u2028", "…\u2029", "\ud800", "\x7f\x00", "Å", '"\\/', "9" * 4301]
+)
+ODD_FLOATS = st.sampled_from([9e-5, 1e-4, 1e16, 9999999999999998.0, -0.0, float("nan"), float("inf"), 5e-324])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | ODD_TEXTS | ODD_FLOATS
+KEYS = st.text() | ODD_TEXTS | st.integers() | st.none() | st.booleans()
+OTHER = (
+    st.dates()
+    | st.binary()
+    | st.frozensets(st.integers())
+    | st.sampled_from([Colour.RED, Point(1, 2.5), Tag("a", 3)])
+)
+
+
+def nested(inner):
+    few = st.lists(inner, max_size=3)
+    named = st.dictionaries(st.text() | ODD_TEXTS, inner, max_size=3)
+    return few | few.map(tuple) | named | st.dictionaries(KEYS, inner, max_size=2)
+
+
+@given(st.lists(st.recursive(SCALARS, nested) | st.recursive(SCALARS | OTHER, nested), max_size=4))
+def test_many_values_together_have_the_json_of_each(values):
+    assert as_json_texts(values) == [as_json(value).encode() for value in values]
+
+
+@pytest.mark.parametrize("deep", [98, 99, 100, 101, 102, 300])
+def test_deep_values_together_have_the_json_of_each(deep):
+    value = 0.5
+    for _ in range(deep):
+        value = [value]
+    assert as_json_texts([value, {"a": value}]) == [as_json(value).encode(), as_json({"a": value}).encode()]
+
+
+def test_values_that_hold_themselves_are_refused_together_too():
+    loop, twice = [], {}
+    loop += [loop] * 1000
+    twice |= {"a": twice, "b": [twice]}
+    for value in (loop, twice):
+        with pytest.raises(CodecError, match="contains itself"):
+            as_json_texts([1, value])
+    with pytest.raises(CodecError, match="4300 digits"):
+        as_json_texts([1, [-(10**5000)]])
+
+
+def test_plain_values_are_not_written_one_by_one(monkeypatch):
+    monkeypatch.setattr(json_text, "as_json", None)
+    assert as_json_texts([{"a": [1, (2.5, None)], "é": True}, "x", float("nan")]) == [
+        '{"a":[1,[2.5,null]],"é":true}'.encode(),
+        b'"x"',
+        b"null",
+    ]
 
 
 json_values = st.recursive(

@@ -10,7 +10,6 @@ b'{"page":"a","visitor":4,"info":null}\n"ok"\n{"page":"b","visitor":5,"info":{"x
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from dgs.model import columns
 from dgs.model.columns import Column, Indices
-from dgs.workers.sinks.formats.json_text import as_json
+from dgs.workers.sinks.formats.json_text import as_json, as_json_texts
 
 Texts = Any
 """A text for all rows, or an Arrow array of them."""
@@ -27,9 +26,6 @@ Texts = Any
 NOT_AS_IT_IS = '["\\\\\\x00-\\x1f\\x{85}\\x{2028}\\x{2029}]'
 """Characters that a JSON text must escape, or that some readers take for the end of a line."""
 NULL = "null"
-ROWS_A_COLUMN, MOST_COLUMNS = 32, 16
-"""With fewer rows for each column, or more columns, values are written one by one: a column costs as much as some 30 values."""
-_ARROW_TYPES = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
 
 def json_lines(parts: Sequence[Column], order: Indices | None = None) -> bytes:
@@ -37,17 +33,23 @@ def json_lines(parts: Sequence[Column], order: Indices | None = None) -> bytes:
 
     Raises CodecError for a value that JSON cannot hold.
     """
+    if all(isinstance(part, list) for part in parts):
+        return _of_values(parts, order)
     try:
         lines = pa.concat_arrays([_lines(part) for part in parts])
         if order is not None:
             lines = lines.take(pa.array(order))
     except pa.ArrowException:  # more text than one Arrow array can hold
-        values = [value for part in parts for value in columns.to_list(part)]
-        chosen = values if order is None else [values[row] for row in order.tolist()]
-        return "".join(as_json(value) + "\n" for value in chosen).encode()
+        return _of_values(parts, order)
     _, offsets, data = lines.buffers()
     ends = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]]
     return memoryview(data)[ends[0] : ends[1]].tobytes()
+
+
+def _of_values(parts: Sequence[Column], order: Indices | None) -> bytes:
+    texts = [text for part in parts for text in as_json_texts(columns.to_list(part))]
+    chosen = texts if order is None else [texts[row] for row in order.tolist()]
+    return b"\n".join([*chosen, b""])
 
 
 def _lines(column: Column) -> Any:
@@ -82,30 +84,7 @@ def _pieces(column: Column) -> list[Texts]:
         column = column.combine_chunks()
     if isinstance(column, pa.Array):
         return _arrow(column)
-    return _listed(column) if isinstance(column, list) else [_one_by_one(column)]
-
-
-def _listed(values: list[Any]) -> list[Texts]:
-    """Return the pieces of a list, as columns if that is faster and its values have one type: tuples, lists, records, or plain values and None."""
-    types = set(map(type, values))
-    if types in ({tuple}, {list}) and _is_worth_it(values):
-        return _row(zip(*values, strict=True))
-    if types == {dict} and _is_worth_it(values):
-        names = list(values[0])
-        if all(type(name) is str for name in names) and all(list(value) == names for value in values):
-            return _record({name: [value[name] for value in values] for name in names})
-    known = types - {type(None)}
-    if len(known) == 1 and known <= _ARROW_TYPES.keys():
-        with suppress(OverflowError, UnicodeError, pa.ArrowException):
-            return _arrow(pa.array(values, _ARROW_TYPES[known.pop()]))
-    return [_one_by_one(values)]
-
-
-def _is_worth_it(values: Sequence[Any]) -> bool:
-    """Return whether values have one length, and are so many and so short that their columns are faster than they alone."""
-    width = len(values[0])
-    is_narrow = 0 < width <= MOST_COLUMNS and len(values) >= ROWS_A_COLUMN * width
-    return is_narrow and set(map(len, values)) == {width}
+    return [_one_by_one(column)]
 
 
 def _record(column: dict[str, Column]) -> list[Texts]:
@@ -113,13 +92,6 @@ def _record(column: dict[str, Column]) -> list[Texts]:
     for name, part in column.items():
         pieces += ["," if pieces else "{", as_json(name), ":", *_pieces(part)]
     return [*pieces, "}"]
-
-
-def _row(parts: Iterable[tuple[Any, ...]]) -> list[Texts]:
-    pieces: list[Texts] = []
-    for part in parts:
-        pieces += ["," if pieces else "[", *_listed(list(part))]
-    return [*pieces, "]"]
 
 
 def _array(column: Any) -> list[Texts]:
@@ -161,9 +133,15 @@ def _structs(column: Any) -> list[Texts]:
 def _floats(column: Any) -> Texts:
     """Return the texts of floats. The text of each distinct value, by its bits, is made once."""
     coded = pa.array(column.view(np.int64)).dictionary_encode()
-    texts = map(as_json, np.asarray(coded.dictionary).view(np.float64).tolist())
-    return pa.array(texts, pa.string()).take(coded.indices)
+    return _arrow_texts(np.asarray(coded.dictionary).view(np.float64).tolist()).take(coded.indices)
 
 
 def _one_by_one(column: Column) -> Texts:
-    return pa.array(map(as_json, columns.to_list(column)), pa.string())
+    return _arrow_texts(columns.to_list(column))
+
+
+def _arrow_texts(values: list[Any]) -> Texts:
+    texts = pa.array(as_json_texts(values), pa.binary())
+    if isinstance(texts, pa.ChunkedArray):
+        raise pa.ArrowCapacityError("one Arrow array cannot hold so much text")
+    return texts.view(pa.string())

@@ -15,15 +15,18 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from enum import Enum
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+from pydantic_core import to_json
 
+from dgs.codec.levels import levels
 from dgs.errors import CodecError
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
@@ -46,6 +49,61 @@ def _is_safe(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return not ("\x85" in text or "\u2028" in text or "\u2029" in text)
+
+
+def as_json_texts(values: Sequence[Any]) -> list[bytes]:
+    """Return the JSON of each value in UTF-8, as `as_json` does. A faster encoder makes it where it writes the same. Raises CodecError.
+
+    >>> as_json_texts([[1, 0.5], {"a": None}]), as_json_texts([{1, 2}])
+    ([b'[1,0.5]', b'{"a":null}'], [b'[1,2]'])
+    """
+    if _are_plain(values):
+        try:
+            texts = [to_json(value, inf_nan_mode="null") for value in values]
+        except ValueError:  # half a surrogate pair, or too deep
+            pass
+        else:
+            if not _is_changed(b"\n".join(texts)) and max(map(len, texts), default=0) <= LONGEST_INTEGER:
+                return texts
+            return [
+                as_json(value).encode() if _is_changed(text) or _LONG_INTEGER.search(text) else text
+                for text, value in zip(texts, values, strict=True)
+            ]
+    return [as_json(value).encode() for value in values]
+
+
+def _is_changed(text: bytes) -> bool:
+    """Return whether `as_json` escapes a character that UTF-8 can hold. The search for one byte is the fastest."""
+    return not text.isascii() and (
+        (b"\x85" in text and b"\xc2\x85" in text)
+        or (b"\xe2" in text and (b"\xe2\x80\xa8" in text or b"\xe2\x80\xa9" in text))
+    )
+
+
+LONGEST_INTEGER = 4_300
+"""The most digits of an integer that Python writes."""
+_LONG_INTEGER = re.compile(rb"\d{%d}" % (LONGEST_INTEGER + 1))
+
+_TYPES = frozenset((str, int, float, bool, type(None), list, tuple, dict))
+DEEPEST, MOST_TOGETHER = 100, 2**22
+
+
+def _are_plain(values: Sequence[Any]) -> bool:
+    """Return whether values have types that all encoders of JSON write alike."""
+    for depth, level in enumerate(levels(values)):
+        is_plain = level.types <= _TYPES and set(map(type, chain.from_iterable(level.dicts))) <= {str}
+        if not is_plain or (float in level.types and not _are_short(level.values)):
+            return False
+        inner = sum(map(len, chain(level.dicts, level.lists)))
+        if depth > DEEPEST or inner > MOST_TOGETHER:  # a list may hold itself many times
+            return False
+    return True
+
+
+def _are_short(values: Sequence[Any]) -> bool:
+    """Return whether no float is so large or so small that encoders choose different texts, as 9e-05 and 0.00009."""
+    sizes = np.abs(np.array([value for value in values if type(value) is float]))
+    return bool(np.all((sizes >= 1e-4) & (sizes < 1e16) | (sizes == 0) | ~np.isfinite(sizes)))  # noqa: PLR2004
 
 
 def _encoded(value: Any) -> str:

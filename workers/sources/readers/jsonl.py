@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from pydantic_core import from_json
 
+from dgs.codec.levels import levels
 from dgs.job.schema import JsonlSource
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable, wrong_byte
 from dgs.workers.sources.rows import Arrivals, Beats, Place, RawRows
@@ -51,9 +51,12 @@ def parsed(text: bytes | None) -> Line:
     """
     if text is None:
         raise LineProblemError(f"the line is longer than {LONGEST_LINE:,} bytes")
+    quick = parsed_together([text])
+    if quick is not None:
+        return quick[0]
     told = text.decode()
     try:
-        line = _flat(told) or _DECODER.decode(told)
+        line = _DECODER.decode(told)
     except json.JSONDecodeError as error:
         raise LineProblemError(f"the line is not JSON: {error.msg}, column {error.colno}") from None
     except RecursionError:
@@ -63,15 +66,14 @@ def parsed(text: bytes | None) -> Line:
         raise LineProblemError(f"the line holds a number of more than {most:,} digits") from None
     if not isinstance(line, dict):
         raise LineProblemError("the line is not a JSON object")
-    if told.count("[") + told.count("{") > DEEPEST and _is_deep(line):
+    if _fields_in([line]) is None:
         raise LineProblemError(f"the line is nested too deeply: more than {DEEPEST} levels")
-    if _has_half_pair(told):
-        try:
-            json.dumps(line, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise LineProblemError(
-                "the line holds half of a surrogate pair (\\ud800 to \\udfff), which is not text"
-            ) from None
+    try:
+        json.dumps(line, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise LineProblemError(
+            "the line holds half of a surrogate pair (\\ud800 to \\udfff), which is not text"
+        ) from None
     return line
 
 
@@ -96,32 +98,11 @@ def _fields(pairs: list[tuple[str, Any]]) -> Line:
 
 
 _DECODER = json.JSONDecoder(parse_float=_number, parse_constant=_no_number, object_pairs_hook=_fields)
-_TOGETHER = json.JSONDecoder(parse_constant=_no_number)
-_SCAN = json.JSONDecoder(parse_float=_number, parse_constant=_no_number).scan_once  # type: ignore[attr-defined]  # typeshed lacks it
-
-
-def _flat(told: str) -> Line | None:
-    """Return the object of a line that Python's C code can parse alone: a flat object without repeated fields. None if it may not be one.
-
-    Every name is followed by a quote and a colon, so such pairs are at least as many as the names.
-
-    >>> _flat('{"a": 1, "b": "x"}'), _flat('{"a": 1, "a": 2}'), _flat('{"a" :1, "a": 2}'), _flat('{"a": {}}')
-    ({'a': 1, 'b': 'x'}, None, None, None)
-    """
-    if told.count("{") != 1 or " :" in told or "\t:" in told or "\r:" in told or "\n:" in told:
-        return None
-    try:
-        line, end = _SCAN(told, 0)
-    except (StopIteration, ValueError, RecursionError):
-        return None  # the other decoder says what is wrong
-    is_whole = end == len(told) or told[end:].isspace()
-    return line if is_whole and isinstance(line, dict) and told.count('":') == len(line) else None
+"""It says what is wrong with a line."""
 
 
 def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
-    """Return the objects of lines, parsed by one call. None if a line may not be one object without repeated fields.
-
-    No text spans lines. So where all lines end outside brackets, and there are as many objects as lines, each line is one.
+    """Return the objects of lines, with unchanged values. None if a line may not be an object without repeated fields.
 
     >>> parsed_together([b'{"a": 1}', b'{"a": [{"b": 2}]}'])
     [{'a': 1}, {'a': [{'b': 2}]}]
@@ -129,70 +110,35 @@ def parsed_together(lines: Sequence[bytes | None]) -> list[Line] | None:
     (None, None, None)
     """
     try:
-        together = b",\n".join(cast("Sequence[bytes]", lines))
-        told = together.decode()
-        if _has_half_pair(told):
-            return None
-        found: list[Line] = _TOGETHER.decode(f"[{told}]")
-    except (TypeError, ValueError, RecursionError, LineProblemError):
-        return None  # the other decoder says what is wrong, and in which line
-    if len(found) != len(lines) or set(map(type, found)) != {dict}:
+        found = [from_json(cast("bytes", line), allow_inf_nan=False) for line in lines]
+    except (TypeError, ValueError):
         return None
-    fields = _fields_in(found)
-    if _are_flat(together, len(lines)) and fields == together.count(b'":'):
-        return found
-    ends_outside, names = _structure(together)
-    return found if ends_outside and names == fields else None
+    if set(map(type, found)) != {dict}:
+        return None
+    fields, text = _fields_in(found), b"\n".join(cast("Sequence[bytes]", lines))
+    return found if fields is not None and _are_names(fields, text) else None
 
 
-def _has_half_pair(told: str) -> bool:
-    r"""Return whether JSON may hold an escape of half a surrogate pair. Texts beyond 16 bits, such as emoji, are often written as escaped pairs.
+def _are_names(fields: int, text: bytes) -> bool:
+    r"""Return whether lines of JSON have as many names as they have fields, so that no name is repeated in an object.
 
-    >>> _has_half_pair(r'["\ud83d\ude00 \ud55c"]'), _has_half_pair(r'["\ud83d"]'), _has_half_pair(r'["\\ud83d\ude00"]')
-    (False, True, True)
+    If no name has space after it, there are at least as many quotes with a colon as there are names. Else all colons outside of texts
+    are counted.
+
+    >>> _are_names(2, b'{"a:{": 1}\n{"b": [2]}'), _are_names(2, b'{"a" : {"b\":": ":"}}'), _are_names(1, b'{"a": 1, "a": 2}')
+    (True, True, False)
     """
-    if "\\ud" not in told and "\\uD" not in told:
-        return False
-    return _HALF.search(_PAIR.sub("_", told.replace("\\\\", "_"))) is not None
+    if text.count(b'":') == fields and not any(space in text for space in (b" :", b"\t", b"\r")):
+        return True
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    marks = np.frombuffer(text.translate(None, _WITHOUT_MEANING), np.uint8)
+    is_outside = np.cumsum(marks == ord('"'), dtype=np.uint8) % 2 == 0  # of texts: only parity counts
+    return int(np.count_nonzero(is_outside & (marks == ord(":")))) == fields
 
 
-_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def _are_flat(together: bytes, count: int) -> bool:
-    """Return whether each line of JSON begins with the only `{` in it and ends with `}`, and no name has space after it.
-
-    Then there are at least as many quotes with a colon as there are names.
-    """
-    return (
-        together.startswith(b"{")
-        and together.endswith(b"}")
-        and together.count(b"{") == count == together.count(b"},\n{") + 1
-        and not any(space in together for space in (b"\t", b"\r", b" :"))
-    )
-
-
-def _structure(together: bytes) -> tuple[bool, int]:
-    r"""Return whether each line of JSON ends outside brackets, and how many fields there are.
-
-    >>> _structure(b'{"a:{": 1},\n{"b": [2]}'), _structure(b'{"a": [1,\n2]}')
-    ((True, 2), (False, 1))
-    """
-    if b"\\" in together:
-        together = together.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-    codes = np.frombuffer(together.translate(None, _WITHOUT_MEANING), np.uint8)
-    is_outside = np.cumsum(codes == ord('"'), dtype=np.uint8) % 2 == 0  # of texts: only parity counts
-    levels = np.cumsum(_LEVELS[codes] * is_outside, dtype=np.int32)
-    return not levels[codes == ord("\n")].any(), int(np.count_nonzero(is_outside & (codes == ord(":"))))
-
-
-_WITHOUT_MEANING = bytes(set(range(256)) - set(b'"{}[]:\n'))
-"""The characters that say nothing about the structure."""
-
-_LEVELS = np.zeros(256, np.int8)
-"""By how much a character changes the level of nesting."""
-_LEVELS[list(b"{[")], _LEVELS[list(b"}]")] = 1, -1
+_WITHOUT_MEANING = bytes(set(range(256)) - set(b'":'))
+"""All characters but quotes and colons."""
 
 
 def _fields_in(objects: Sequence[Line]) -> int | None:
@@ -200,33 +146,19 @@ def _fields_in(objects: Sequence[Line]) -> int | None:
 
     Python reads a number beyond the range of floats as infinite.
     """
-    fields, dicts, lists = 0, objects, list[list[Any]]()
-    for _ in range(DEEPEST):
-        fields += sum(map(len, dicts))
-        values = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
-        of = set(map(type, values))
-        if float in of and not _INFINITE.isdisjoint(one for one in values if type(one) is float):
+    fields = 0
+    for depth, level in enumerate(levels(objects)):
+        if depth >= DEEPEST and (level.dicts or level.lists):
             return None
-        dicts = [value for value in values if type(value) is dict] if dict in of else []
-        lists = [value for value in values if type(value) is list] if list in of else []
-        if not dicts and not lists:
-            return fields
-    return None
+        if float in level.types and not _INFINITE.isdisjoint(
+            one for one in level.values if type(one) is float
+        ):
+            return None
+        fields += sum(map(len, level.dicts))
+    return fields
 
 
 _INFINITE = frozenset((math.inf, -math.inf))
-
-
-def _is_deep(line: Line) -> bool:
-    level: Sequence[Any] = [line]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for value in level
-            for inner in (value.values() if isinstance(value, dict) else value)
-            if isinstance(inner, (dict, list))
-        ]
-    return bool(level)
 
 
 class JsonlReader:
@@ -265,10 +197,9 @@ class JsonlReader:
 
     def _take(self, lines: Sequence[bytes | None], number: int, path: Path) -> Iterator[RawRows | Arrivals]:
         """Put the lines after line `number` into the block; yield full blocks, and placeholders for unreadable lines."""
-        found = None if self._may_have_beats(lines) else parsed_together(lines)
+        found = parsed_together(lines)
         if found is not None:
-            self._block.add(found, number + 1, sum(map(len, cast("Sequence[bytes]", lines))))
-            self._row += len(found)
+            self._add(found, number + 1, sum(map(len, cast("Sequence[bytes]", lines))))
             if self._block.is_full(self._batch_rows):
                 yield from self._flushed(path)
             return
@@ -281,10 +212,19 @@ class JsonlReader:
             if refused is not None:
                 yield refused
 
-    def _may_have_beats(self, lines: Sequence[bytes | None]) -> bool:
-        return self._heartbeats and any(
-            line is not None and (b"\\" in line or HEARTBEAT.encode() in line) for line in lines
-        )
+    def _add(self, lines: Sequence[Line], number: int, size: int) -> None:
+        """Add lines from `number` on, of `size` bytes in all, to the block. Some may be heartbeats."""
+        begin = beats = 0
+        if self._heartbeats:
+            for at, line in enumerate(lines):
+                if line.get("kind") == HEARTBEAT:
+                    self._block.add(lines[begin:at], number + begin)
+                    self._block.add_beat(line.get(self._mapping.ts_column))
+                    begin = at + 1
+                    beats += 1
+        self._block.add(lines[begin:], number + begin)
+        self._block.size += size
+        self._row += len(lines) - beats
 
     def _flushed(self, path: Path) -> Iterator[RawRows]:
         """Yield the rows of the block, and begin another one."""
@@ -304,12 +244,7 @@ class JsonlReader:
             skips = self._mapping.skips  # the whole file is searched for a single error, not for many
             problem = wrong_byte(error, self._encoding) if skips else undecodable(path, self._encoding)
         else:
-            if self._heartbeats and line.get("kind") == HEARTBEAT:
-                self._block.before.append(self._block.count)
-                self._block.beats.append(line.get(self._mapping.ts_column))
-                return None
-            self._block.add([line], number, len(text or b""))
-            self._row += 1
+            self._add([line], number, len(text or b""))
             return None
         given = (text or b"")[:_GIVEN_BYTES].decode(errors="replace")
         refused = self._mapping.refused(self._row, problem, given, Place(path.name, number))
@@ -359,8 +294,10 @@ class _Block:
     def __len__(self) -> int:
         return self.count + len(self.beats)
 
-    def add(self, lines: Sequence[Line], number: int, size: int) -> None:
-        """Add lines from `number` on, of `size` bytes in all."""
+    def add(self, lines: Sequence[Line], number: int) -> None:
+        """Add lines from `number` on."""
+        if not lines:
+            return
         for name, column in self.columns.items():
             try:
                 values = list(map(itemgetter(name), lines))
@@ -373,7 +310,11 @@ class _Block:
             self.example = lines[0]
         self.count += len(lines)
         self.numbers += range(number, number + len(lines))
-        self.size += size
+
+    def add_beat(self, ts: Any) -> None:
+        """Add a heartbeat after the rows that are there."""
+        self.before.append(self.count)
+        self.beats.append(ts)
 
     def is_full(self, rows: int) -> bool:
         """Whether the block is large enough."""
