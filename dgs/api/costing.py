@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.contract import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 31
+VERSION = 32
 """Changes when costs are measured in another way, so that older ones are not used."""
 
 TRIALS, MOST_TRIALS = 2, 5
