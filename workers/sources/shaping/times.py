@@ -124,10 +124,12 @@ class Clock:
         return times
 
     def _formatted(self, array: Any) -> Int64s:
-        """Return the times of texts in the plan's format. Times without a zone are in UTC."""
+        """Return the times of texts in the plan's format, each distinct one parsed once. Times without a zone are in UTC."""
+        coded = array.dictionary_encode()
         try:
-            moments = [datetime.strptime(text, str(self.format)) for text in array.to_pylist()]  # noqa: DTZ007
-            return np.array([_since_1970(moment) // self._plan for moment in moments], dtype=np.int64)
+            moments = [datetime.strptime(text, str(self.format)) for text in coded.dictionary.to_pylist()]  # noqa: DTZ007
+            distinct = np.array([_since_1970(moment) // self._plan for moment in moments], dtype=np.int64)
+            times: Int64s = distinct[np.asarray(coded.indices)]
         except OverflowError:
             raise UntypableError(
                 f"{_shown(array[0].as_py())} does not fit into 64 bits in the plan's unit"
@@ -135,6 +137,7 @@ class Clock:
         except ValueError:
             text = _shown(array[0].as_py())
             raise UntypableError(f"{text} is no time of the form {self.format!r}") from None
+        return times
 
     def _numbers(self, array: Any) -> Int64s:
         if pa.types.is_integer(array.type):
