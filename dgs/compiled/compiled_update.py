@@ -24,7 +24,7 @@ from dgs.compiled.lowering.value_types import (
     Refused,
 )
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
-from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
+from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, have_no_key, keys_of, state_type
 from dgs.compiled.update_loops import WINDOWS, UpdateLoops
 from dgs.compiled.verified_folds import VerifiedFolds
 from dgs.compiled.windows_at_once import Partials, WindowsAtOnce, common_type
@@ -49,7 +49,7 @@ class CompiledUpdate:
     """An update as loops over columns: one loop for each class of lanes and type of state, made at the first batch.
 
     `interpret`: folds events that are not compiled. `is_required`: a refusal raises CompileError. `refusals`: why batches were interpreted,
-    by their kinds. `events`: how many were compiled. `deviations`: how many of them the compiled loop left to the interpreter.
+    by their kinds. `apart`: lanes whose events are refused, so that other lanes are merged without them. `events`: how many were compiled. `deviations`: how many of them the compiled loop left to the interpreter.
     `interpreted`: how many were interpreted, with these. `translate`: makes a loop of its text; it returns None if the loop is not ready
     yet.
     """
@@ -68,6 +68,7 @@ class CompiledUpdate:
         self._nullable: dict[LaneClass, LaneClass] = {}
         self._folds: dict[str, _Fold] = {}
         self._verified = VerifiedFolds()
+        self.apart: set[int] = set()
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
 
@@ -136,6 +137,8 @@ class CompiledUpdate:
         merged so also if the state has floats, whose sums depend on the order. Lanes of earlier runs with which these are ordered
         take part without events, so that there are few different loops.
         """
+        if not self.apart.isdisjoint(lanes):
+            return None
         try:
             for lane, own in lanes.items():
                 known = [] if lane not in self._lanes else [self._lanes[lane][0]]
@@ -146,7 +149,7 @@ class CompiledUpdate:
             classes = tuple(self._lanes[lane][0] for lane in together)
             keys = keys_of(state, [batch for of_lane in batches for batch in of_lane])
             of = state_type(state, keys)
-            are_ordered = all(len(ordered.get(lane, ())) >= len(together) - 1 for lane in together)
+            are_ordered = all({*together} <= {lane, *ordered.get(lane, ())} for lane in together)
             if not are_ordered and self._loops.have_floats(classes, self._orders(together, ordered), of):
                 if not is_by_key:
                     return None
@@ -163,13 +166,36 @@ class CompiledUpdate:
         except Refused as refused:
             if is_by_key:  # otherwise stretches of single lanes give the reason, if they are refused, too
                 self._refuse([batch for own in lanes.values() for batch in own], refused)
-            return None
+            if isinstance(refused, (NotYet, DoesNotFit)) or not self._set_apart(state, lanes, ordered):
+                return None
+            return self.merged(state, lanes, ordered, is_by_key=is_by_key)
+
+    def _set_apart(
+        self, state: State, lanes: Mapping[int, Sequence[EventBatch]], ordered: Mapping[int, Sequence[int]]
+    ) -> bool:
+        """Set those lanes apart that are refused on their own, if others are not. Return whether merging is to be tried again."""
+        together = self._together(lanes, ordered)
+        found = {lane for lane, own in lanes.items() if type(state) is dict and have_no_key(own)}
+        batches = [batch for lane, own in lanes.items() if lane not in found for batch in own]
+        try:
+            of = state_type(state, keys_of(state, batches))
+            left = [lane for lane in together if lane not in found]
+            found |= {lane for lane in left if self._loops.refuse(self._lanes[lane][0], of)}
+        except ReadsStream:
+            self._lanes.clear()
+            return True
+        except Refused:
+            return False
+        if not found or found.issuperset(together):
+            return False
+        self.apart |= found
+        return True
 
     def _together(self, lanes: Iterable[int], ordered: Mapping[int, Sequence[int]]) -> list[int]:
         """Return the lanes that one loop merges, by rank."""
         group, new = set(lanes), list(lanes)
         while new:
-            found = {one for lane in new for one in ordered.get(lane, ())} & self._lanes.keys()
+            found = {one for lane in new for one in ordered.get(lane, ())} & self._lanes.keys() - self.apart
             new = list(found - group)
             group |= found
         return sorted(group, key=lambda lane: (self._lanes[lane][1].rank, lane))

@@ -76,6 +76,11 @@ class Keys:
             raise Refused(f"keys of type {names} are not compiled for a dict")
 
 
+def have_no_key(batches: Iterable[EventBatch]) -> bool:
+    """Return whether no event of batches has a key."""
+    return all(batch.tags[code].key is None for batch in batches for code in _used_tags(batch).tolist())
+
+
 def _used_tags(batch: EventBatch) -> Array:
     """Return the codes of the tags that occur in a batch: it may be a small part of a batch with many keys."""
     if batch.codes is None or len(batch.tags) == 1:

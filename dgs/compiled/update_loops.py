@@ -74,6 +74,13 @@ class UpdateLoops:
             )
         return self._ready[asked]
 
+    def refuse(self, lane: LaneClass, state: Type) -> bool:
+        """Return whether events of one lane are refused, whatever they are merged with. It only takes the text of their loop."""
+        key = ((lane,), (), self._widened((lane,), state), 0)
+        if key not in self._loops and self._surroundings is not None:
+            self._loops[key] = self._lowered(self._surroundings, *key)
+        return isinstance(self._loops.get(key), Refusal)
+
     def is_current(self, version: int | None) -> bool:
         """Return whether `of` would now return the same loops as at a version."""
         around = self._surroundings

@@ -6,7 +6,7 @@ where an event of another lane has to come between. Where lanes alternate densel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, repeat
 from operator import itemgetter
@@ -66,7 +66,7 @@ class Release:
             [(place, len(batch)) for place, batch in zip(places, self.batches, strict=True)]
         )
 
-    def _part(self, spans: list[tuple[int, int]]) -> Release:
+    def _part(self, spans: Iterable[tuple[int, int]]) -> Release:
         """Return the events in a span of rows of each batch."""
         found = [
             (lane, batch if stop - start == len(batch) else batch.cut(start, stop))
@@ -74,6 +74,35 @@ class Release:
             if start < stop
         ]
         return Release(tuple(lane for lane, _ in found), [batch for _, batch in found], self.ordered)
+
+    def around(self, apart: Container[int], least: int) -> list[Release]:
+        """Return the events in order, in parts: those of the lanes `apart`, and those between them.
+
+        Empty unless there are both, and at least `least` of the others for each event of these.
+        """
+        is_apart = np.array([lane in apart for lane in self.lanes])
+        rare = [batch for lane, batch in zip(self.lanes, self.batches, strict=True) if lane in apart]
+        count = sum(map(len, rare))
+        if not count or len(self) - count < max(1, least * count):
+            return []
+        order, part, _ = Release((0,) * len(rare), rare).merge_order()
+        places = np.empty(
+            (len(self.batches), count + 1), np.intp
+        )  # how many come before each of the rare ones
+        places[is_apart, :-1] = [np.cumsum(mine) - mine for mine in (part == np.arange(len(rare))[:, None])]
+        for at in np.flatnonzero(~is_apart).tolist():
+            batch = self.batches[at]
+            places[at, :-1] = np.concatenate([batch.positions_of(one) for one in rare])[order]
+        places[:, -1] = list(map(len, self.batches))
+        starts = np.flatnonzero(np.diff(places[~is_apart, :-1].sum(axis=0), prepend=-1))
+        cuts = [np.zeros(len(self.batches), np.intp)]
+        for start, stop in pairwise([*starts.tolist(), count]):
+            cuts += [places[:, start], np.where(is_apart, places[:, stop], places[:, start])]
+        spans = (
+            zip(before.tolist(), after.tolist(), strict=True)
+            for before, after in pairwise([*cuts, places[:, -1]])
+        )
+        return [part for part in map(self._part, spans) if part.batches]
 
     def by_lane(self) -> dict[int, list[EventBatch]]:
         """Return the batches of each lane."""

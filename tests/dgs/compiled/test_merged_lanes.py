@@ -175,6 +175,85 @@ def test_a_later_batch_with_an_int_that_does_not_fit_is_interpreted():
     assert merged(program, release, 0, by_python)[0] == sequential(program, batches, 0)
 
 
+class Orders(dgs.Program):
+    """Open quantities by symbol. At the end of a day, which no loop can do, it emits them all."""
+
+    def init(self):
+        return {}
+
+    def update(self, state, event, emit):
+        if event.tag.kind == "end":
+            emit(sorted(state.items()))
+            return {}
+        left = state.get(event.tag.key, 0)
+        state[event.tag.key] = (
+            left + event.payload if event.tag.kind == "order" else max(0, left - event.payload)
+        )
+        if left > 40:
+            emit(left)
+        return state
+
+
+class Total(dgs.Program):
+    """Orders less fills, without keys. At the end of a day it emits a text, which no loop can make."""
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if event.tag.kind == "end":
+            emit(str(sorted([state])))
+            return 0
+        return state + event.payload if event.tag.kind == "order" else state - event.payload
+
+
+def day(draw, keys, first, ends):
+    """Return a release of orders and fills that take turns, and some ends, from time `first` on."""
+    tags = [[dgs.Tag(kind, key) for key in keys] for kind in ("order", "fill")] + [[dgs.Tag("end")]]
+    sizes = [draw.randint(30, 60), draw.randint(30, 60), ends]
+    batches = [
+        EventBatch.of(
+            f"s{lane}",
+            rank=lane,
+            tags=tags[lane],
+            ts=np.sort([first + draw.randrange(100) for _ in range(size)]),
+            seq=np.arange(size) + 100 * first,
+            codes=[draw.randrange(len(tags[lane])) for _ in range(size)] if len(tags[lane]) > 1 else None,
+            payload=np.array([draw.randint(0, 30) for _ in range(size)]),
+        )
+        for lane, size in enumerate(sizes)
+        if size
+    ]
+    lanes = tuple(range(len(batches)))
+    return Release(lanes, batches, {lane: tuple(set(range(3)) - {lane}) for lane in range(3)})
+
+
+@pytest.mark.parametrize(("program", "keys"), [(Orders(), ["a", "b", "c"]), (Total(), [None])])
+@pytest.mark.parametrize("seed", range(20))
+def test_lanes_are_merged_without_those_that_no_loop_takes(program, keys, seed):
+    draw = random.Random(seed)
+    folder = Folder(program, program.states()[0], "w", Bounds(few_events=2, short_loop=draw.choice([1, 8])))
+    folder._compiled = update = CompiledUpdate(
+        program.states()[0].update, folder._loop.fold_batch, translate=by_python
+    )
+    state, wanted = program.init(), program.init()
+    for first in range(0, 1000, 100):
+        ends = draw.choice([0, 0, 1, 2, 60])
+        release = day(draw, keys, first, ends)
+        before = update.events
+        wanted, outputs = sequential(program, release.batches, wanted)
+        state, made = folder.fold(state, release)
+        found = {}
+        for one in made:
+            rank = int(one.stream[1:])
+            for seq, value in zip(np.asarray(one.seq).tolist(), one.to_list(), strict=True):
+                found.setdefault((rank, seq), []).append(exact(value))
+        assert (by_key(state), found) == (wanted, outputs)
+        wanted = dict(state) if isinstance(state, dict) else state
+        assert ends > 2 or update.events > before
+    assert update.apart == {2}
+
+
 def alternating(expression):
     """Return a folder whose update must be compiled, and a release of two lanes that take turns."""
     text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n"

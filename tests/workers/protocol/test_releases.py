@@ -82,6 +82,27 @@ def test_pieces_are_the_events_before_a_key_and_the_rest(release, rows):
         assert max(key for _, key in earlier) < min(key for _, key in later)
 
 
+def events_of(release):
+    pairs = zip(release.lanes, release.batches, strict=True)
+    return [(batch.key(row), lane) for lane, batch in pairs for row in range(len(batch))]
+
+
+@given(releases(), st.sets(st.integers(0, 3)), st.integers(0, 3))
+def test_parts_around_events_of_some_lanes_are_in_order(release, apart, least):
+    parts = release.around(apart, least)
+    events = events_of(release)
+    rare = sum(lane in apart for _, lane in events)
+    assert bool(parts) == (rare > 0 and len(events) - rare >= max(1, least * rare))
+    if not parts:
+        return
+    assert sorted(event for part in parts for event in events_of(part)) == sorted(events)
+    for part in parts:
+        assert len({lane in apart for lane in part.lanes}) == 1
+    for earlier, later in pairwise(parts):
+        assert max(events_of(earlier)) < min(events_of(later))
+        assert (earlier.lanes[0] in apart) != (later.lanes[0] in apart)
+
+
 @given(releases())
 def test_merge_order_is_the_total_order(release):
     if not release.batches:

@@ -8,6 +8,8 @@ The choice depends on what is folded and on what the state type offers. In each 
                        with `compile: auto`, it is small and that was faster            as if nothing were compiled
                        it has several lanes, and `update` is compiled (if there is an
                        `update_batch`, too, only where they alternate densely)          CompiledUpdate.fold_merged
+                       its lanes alternate densely, and only a few events, of some
+                       lanes, are not compiled                                          the parts between and at those
                        its lanes alternate densely                                      ScalarLoop.fold_merged
                        else                                                             each stretch as a batch
     a batch            it has more than `few_events`, and there is an `update_batch`      _Columns.fold
@@ -221,6 +223,10 @@ class Folder:
         is_dense = release.is_dense(bounds.short_loop if self._columns is None else bounds.short_stretch)
         if (merged := self._merged(state, release, compiled, is_dense=is_dense)) is not None:
             return merged(state, outputs)
+        if is_dense and compiled is not None and (parts := release.around(compiled.apart, bounds.short_loop)):
+            for part in parts:
+                state = self._fold_release(state, part, outputs, compiled)
+            return state
         if is_dense:
             return self._loop.fold_merged(state, release, outputs)
         for _, batch in release.stretches():
