@@ -235,7 +235,7 @@ def _records(content: Any) -> list[dict[str, Any]]:
 
 
 def records_of(names: tuple[str, ...], columns: Sequence[Iterable[Any]]) -> list[dict[str, Any]]:
-    """Return records of one column of values for each name. A display of a few fields takes a third of the time of `dict`.
+    """Return records of one column of values for each name. A display of a few fields takes a half of the time of `dict`.
 
     >>> records_of(("a", "b"), ([1, 2], "xy"))
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]
@@ -250,6 +250,14 @@ def records_of(names: tuple[str, ...], columns: Sequence[Iterable[Any]]) -> list
             return [{a: v, b: w, c: x} for v, w, x in rows]
         case (a, b, c, d):
             return [{a: v, b: w, c: x, d: y} for v, w, x, y in rows]
+        case (a, b, c, d, e):
+            return [{a: q, b: r, c: s, d: t, e: u} for q, r, s, t, u in rows]
+        case (a, b, c, d, e, f):
+            return [{a: q, b: r, c: s, d: t, e: u, f: v} for q, r, s, t, u, v in rows]
+        case (a, b, c, d, e, f, g):
+            return [{a: q, b: r, c: s, d: t, e: u, f: v, g: w} for q, r, s, t, u, v, w in rows]
+        case (a, b, c, d, e, f, g, h):
+            return [{a: q, b: r, c: s, d: t, e: u, f: v, g: w, h: x} for q, r, s, t, u, v, w, x in rows]
     return list(map(dict, map(zip, repeat(names), rows)))
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any, overload
 
 import numpy as np
@@ -77,9 +78,9 @@ def _records(values: list[dict[Any, Any]]) -> Column:
     names = tuple(values[0])
     if not names or not all(isinstance(name, str) for name in names):
         return values
-    if any(tuple(value) != names for value in values):
+    if set(map(tuple, values)) != {names}:
         return values
-    return {name: as_column([value[name] for value in values]) for name in names}
+    return {name: as_column(list(map(itemgetter(name), values))) for name in names}
 
 
 def is_column(given: Any) -> bool:

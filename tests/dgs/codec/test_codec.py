@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dgs import codec
+from dgs.codec.trees import records_of
 from dgs.errors import CodecError, ProgramError
 from dgs.model.events import Event, EventBatch
 from dgs.model.impl_tags import ImplTagSet
@@ -788,3 +789,12 @@ def test_an_array_without_items_allocates_none(code, content):
 def test_an_array_with_items_but_no_data_is_refused(code, content):
     with pytest.raises(CodecError):
         codec.decode(msgpack.packb({code: content}))
+
+
+@pytest.mark.parametrize("fields", range(1, 12))
+def test_records_of_columns_have_the_fields_of_each_row_in_order(fields):
+    names = tuple(f"f{number}" for number in range(fields))
+    rows = [[(number, row) for number in range(fields)] for row in range(3)]
+    found = records_of(names, [*zip(*rows, strict=True)])
+    assert [list(record.items()) for record in found] == [list(zip(names, row, strict=True)) for row in rows]
+    assert records_of(names, [[]] * fields) == []
