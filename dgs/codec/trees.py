@@ -241,25 +241,25 @@ def records_of(names: tuple[str, ...], columns: Sequence[Iterable[Any]]) -> list
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]
     """
     rows = zip(*columns, strict=True)
-    match names:
-        case (a,):
-            return [{a: v} for (v,) in rows]
-        case (a, b):
-            return [{a: v, b: w} for v, w in rows]
-        case (a, b, c):
-            return [{a: v, b: w, c: x} for v, w, x in rows]
-        case (a, b, c, d):
-            return [{a: v, b: w, c: x, d: y} for v, w, x, y in rows]
-        case (a, b, c, d, e):
-            return [{a: q, b: r, c: s, d: t, e: u} for q, r, s, t, u in rows]
-        case (a, b, c, d, e, f):
-            return [{a: q, b: r, c: s, d: t, e: u, f: v} for q, r, s, t, u, v in rows]
-        case (a, b, c, d, e, f, g):
-            return [{a: q, b: r, c: s, d: t, e: u, f: v, g: w} for q, r, s, t, u, v, w in rows]
-        case (a, b, c, d, e, f, g, h):
-            return [{a: q, b: r, c: s, d: t, e: u, f: v, g: w, h: x} for q, r, s, t, u, v, w, x in rows]
-    return list(map(dict, map(zip, repeat(names), rows)))
+    display = _DISPLAYS.get(len(names))
+    return list(map(dict, map(zip, repeat(names), rows))) if display is None else display(rows, *names)
 
+
+_DISPLAYS: dict[int, Callable[..., list[dict[str, Any]]]] = {
+    1: lambda rows, a: [{a: v} for (v,) in rows],
+    2: lambda rows, a, b: [{a: v, b: w} for v, w in rows],
+    3: lambda rows, a, b, c: [{a: v, b: w, c: x} for v, w, x in rows],
+    4: lambda rows, a, b, c, d: [{a: v, b: w, c: x, d: y} for v, w, x, y in rows],
+    5: lambda rows, a, b, c, d, e: [{a: v, b: w, c: x, d: y, e: z} for v, w, x, y, z in rows],
+    6: lambda rows, a, b, c, d, e, f: [{a: u, b: v, c: w, d: x, e: y, f: z} for u, v, w, x, y, z in rows],
+    7: lambda rows, a, b, c, d, e, f, g: [
+        {a: t, b: u, c: v, d: w, e: x, f: y, g: z} for t, u, v, w, x, y, z in rows
+    ],
+    8: lambda rows, a, b, c, d, e, f, g, h: [
+        {a: s, b: t, c: u, d: v, e: w, f: x, g: y, h: z} for s, t, u, v, w, x, y, z in rows
+    ],
+}
+"""Records of rows, by the number of fields."""
 
 _CONTAINERS: dict[type, Callable[[Trees, Any, int], Any]] = {
     list: Trees.of_list,
