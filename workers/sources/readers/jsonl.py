@@ -125,7 +125,7 @@ def _are_names(fields: int, text: bytes) -> bool:
     If no name has space after it, there are at least as many quotes with a colon as there are names. Else all colons outside of texts
     are counted.
 
-    >>> _are_names(2, b'{"a:{": 1}\n{"b": [2]}'), _are_names(2, b'{"a" : {"b\":": ":"}}'), _are_names(1, b'{"a": 1, "a": 2}')
+    >>> _are_names(2, b'{"a:{": 1}\n{"b": [2]}'), _are_names(2, b'{"a" : {"b\\":": ":"}}'), _are_names(1, b'{"a": 1, "a": 2}')
     (True, True, False)
     """
     if text.count(b'":') == fields and not any(space in text for space in (b" :", b"\t", b"\r")):
