@@ -147,19 +147,20 @@ class CompiledUpdate:
             together = self._together(lanes, ordered)
             batches = [list(lanes.get(lane, [self._lanes[lane][1]])) for lane in together]
             classes = tuple(self._lanes[lane][0] for lane in together)
-            keys = keys_of(state, [batch for of_lane in batches for batch in of_lane])
-            of = state_type(state, keys)
-            are_ordered = all({*together} <= {lane, *ordered.get(lane, ())} for lane in together)
-            if not are_ordered and self._loops.have_floats(classes, self._orders(together, ordered), of):
-                if not is_by_key:
-                    return None
-                ordered = {lane: [one for one in together if one != lane] for lane in together}
-            orders = self._orders(together, ordered)
-            text, loop, texts = self._loops.of(classes, orders, of)
-            with_numbers = [n for n, order in enumerate(orders) if order.twins]
-            return MergedRun(
-                form_of(text.state, keys), loop, batches, classes, texts, with_numbers=with_numbers
-            )
+            with self._loops.trying(classes):
+                keys = keys_of(state, [batch for of_lane in batches for batch in of_lane])
+                of = state_type(state, keys)
+                are_ordered = all({*together} <= {lane, *ordered.get(lane, ())} for lane in together)
+                if not are_ordered and self._loops.have_floats(classes, self._orders(together, ordered), of):
+                    if not is_by_key:
+                        return None
+                    ordered = {lane: [one for one in together if one != lane] for lane in together}
+                orders = self._orders(together, ordered)
+                text, loop, texts = self._loops.of(classes, orders, of)
+                with_numbers = [n for n, order in enumerate(orders) if order.twins]
+                return MergedRun(
+                    form_of(text.state, keys), loop, batches, classes, texts, with_numbers=with_numbers
+                )
         except ReadsStream:  # the update needs classes of lanes with the names of streams
             self._lanes.clear()
             return self.merged(state, lanes, ordered, is_by_key=is_by_key)
@@ -287,8 +288,8 @@ class CompiledUpdate:
         ):
             given = fold.form.given(state)
         if fold is None or given is None:
-            keys = keys_of(state, [batch])
-            fold = self._new_fold(state, batch, partials, keys)
+            with self._loops.trying((self._lane_class(batch),)):
+                fold = self._new_fold(state, batch, partials, keys_of(state, [batch]))
             given = fold.form.given(state)
             if given is None:
                 raise InternalError(

@@ -6,6 +6,7 @@ keys in the order of their events, as `update` would do it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -36,9 +37,9 @@ Array = npt.NDArray[Any]
 KEYS = frozenset([int, str, bool, bytes])
 """The types of keys of which equal values are identical in form."""
 MISSING = object()
-EVENTS_OF_A_KEY, FEW_KEYS = 4, 8
-"""With fewer than EVENTS_OF_A_KEY events per key, moving entries into arrays and back costs more than a compiled loop saves. FEW_KEYS
-keys cost little."""
+EVENTS_OF_A_KEY, EVENTS_OF_A_TAG, FEW_KEYS = 4, 2, 8
+"""With fewer than EVENTS_OF_A_KEY events per key, moving entries into arrays and back costs more than a compiled loop saves; with fewer than
+EVENTS_OF_A_TAG events per tag of a batch, finding the keys does. FEW_KEYS keys cost little."""
 
 
 FIRST_EVENTS = 1024
@@ -55,9 +56,9 @@ class Keys:
         slot_of: dict[Any, int] = {}
         self.slots: dict[int, Array] = {}
         used = [_used_tags(batch) for batch in batches]
-        most = FEW_KEYS + sum(map(len, batches)) // EVENTS_OF_A_KEY
-        if sum(map(len, used)) > most and not are_many_allowed:
-            raise NotYet("there are few events of each key")
+        count = math.inf if are_many_allowed else sum(map(len, batches))
+        if sum(map(len, used)) > FEW_KEYS + count // EVENTS_OF_A_TAG:
+            raise NotYet("there are few events of each tag in a batch")
         whole: dict[int, Array] = {}  # for tags that all have events
         for batch, codes in zip(batches, used, strict=True):
             tags, known = batch.tags, whole if len(codes) == len(batch.tags) else {}
@@ -65,6 +66,8 @@ class Keys:
                 known[id(tags)] = slots = np.empty(len(tags), np.int64)
                 slots[codes] = [slot_of.setdefault(tags[code].key, len(slot_of)) for code in codes.tolist()]
             self.slots[id(batch)] = known[id(tags)]
+        if len(slot_of) > FEW_KEYS + count // EVENTS_OF_A_KEY:
+            raise NotYet("there are few events of each key")
         self.found = list(slot_of)
         types = set(map(type, slot_of))
         if types == {type(None)}:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
 from dgs.compiled.lowering.merged_lanes import Order, merged_text
@@ -26,6 +27,8 @@ WINDOWS = (Order((-1,), ()),)
 NESTED_TOO_DEEPLY = (RecursionError, MemoryError, SyntaxError)
 """The exceptions that Python raises for a text with too deep nesting."""
 TOO_DEEP = Refusal("it has too many expressions or branches inside each other")
+PATIENCE, TRIED_EVERY = 8, 64
+"""Lanes that have been refused PATIENCE times are tried only every TRIED_EVERY times: finding the keys of their events takes time."""
 MOST_CHANGES = 8
 """After so many changes of values that an update reads from outside, it is interpreted: each change needs another loop."""
 
@@ -46,6 +49,7 @@ class UpdateLoops:
         self._loops: dict[Key, tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal] = {}
         self._ready: dict[Key, Found] = {}  # the loops that were returned, by the arguments of `of`
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
+        self._refused: dict[tuple[LaneClass, ...], int] = {}  # how often, without having been accepted since
         self._surroundings: Surroundings | None = None
         self._changes, self.reads_stream = 0, False
         self.version = 0
@@ -73,6 +77,23 @@ class UpdateLoops:
                 self._surroundings, (lanes, orders, self._widened(lanes, state), children)
             )
         return self._ready[asked]
+
+    @contextmanager
+    def trying(self, lanes: tuple[LaneClass, ...]) -> Iterator[None]:
+        """Count whether the loop for lanes of some classes is refused. Raises NotYet if it has been so often, and may be again."""
+        count = self._refused.get(lanes, 0)
+        if count >= PATIENCE:
+            self._refused[lanes] = count + 1
+            if count % TRIED_EVERY:
+                raise NotYet("it has been refused before")
+        try:
+            yield
+        except (NotYet, DoesNotFit, ReadsStream):
+            raise
+        except Refused:
+            self._refused[lanes] = count + 1
+            raise
+        self._refused.pop(lanes, None)
 
     def refuse(self, lane: LaneClass, state: Type) -> bool:
         """Return whether events of one lane are refused, whatever they are merged with. It only takes the text of their loop."""

@@ -221,10 +221,10 @@ TYPICAL = Costs()
 INTERPRETED_FIRST = 8192.0
 """The events that a worker interprets before it may use machine code (`workers/protocol/folding`)."""
 
-LOADING, IMPORTING = 0.01, 0.1
+LOADING, IMPORTING = 0.01, 0.2
 """The seconds of interpreting that are worth loading machine code: in a host, which has imported the compiler before, and in one process.
 
-Importing takes 0.06 s only. But with less than it is worth, a faster machine, whose events are worth less, would be predicted to be slower.
+Importing takes 0.03 to 0.06 s only. But with less than it is worth, a faster machine, whose events are worth less, would be predicted to be slower.
 """
 
 FIRST_EVENTS, NEW_BYTES = 4e6, 2.0

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 import dgs
 from dgs import codec
-from dgs.compiled import states_as_arrays
+from dgs.compiled import compiled_update, states_as_arrays
+from dgs.compiled.compiled_update import CompiledUpdate
+from dgs.compiled.update_loops import PATIENCE, TRIED_EVERY
 from dgs.model import columns
+from dgs.model.events import EventBatch
 from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, exact, interpreted, program_of
 from tests.dgs.compiled.random_dict_programs import DictWriter
 
@@ -223,3 +226,49 @@ def test_a_dict_is_folded_in_machine_code_batch_by_batch(machine):
     events = batch_of([3, 1, 4, 1, 5, 9, 2, 6], tags=tags, codes=[0, 1, 0, 0, 1, 0, 1, 1])
     assert compiled.fold(events, {}, [2, 5]) == interpreted(program, events, {})
     assert compiled.update.interpreted == 0
+
+
+KINDS = "class P(dgs.Program):\n    def init(self): return {}\n    def update(self, state, event, emit):\n"
+
+
+@pytest.mark.parametrize(("keys", "is_compiled"), [(40, True), (150, False)])
+def test_the_keys_of_several_kinds_are_counted_once(keys, is_compiled):
+    """An entry is moved once for all tags of its key."""
+    text = (
+        KINDS
+        + "        state[event.tag.key] = state.get(event.tag.key, 0) + event.payload\n        return state\n"
+    )
+    tags = [dgs.Tag(kind, key) for kind in "abc" for key in range(keys)]
+    batch = EventBatch.of(
+        "s", rank=0, tags=tags, ts=np.arange(480), codes=np.arange(480) % len(tags), payload=np.arange(480)
+    )
+    program = program_of(text)
+    update = CompiledUpdate(program.update, lambda state, *_: state, translate=by_python)
+    state = update.fold({}, batch, [])
+    assert (update.events == 480) == is_compiled
+    if is_compiled:
+        wanted = {}
+        for event in batch.events():
+            wanted = program.update(wanted, event, None)
+        assert list(state.items()) == list(wanted.items())
+
+
+def test_an_update_that_is_always_refused_is_tried_rarely_and_taken_when_it_can_be(monkeypatch):
+    tried = []
+
+    def keys_of(state, batches):
+        tried.append(state)
+        return states_as_arrays.keys_of(state, batches)
+
+    monkeypatch.setattr(compiled_update, "keys_of", keys_of)
+    program = program_of(KINDS + "        return state + event.payload\n")
+    update = CompiledUpdate(program.update, lambda state, *_: state, translate=by_python)
+    batch, times = batch_of([1, 2, 3]), PATIENCE + 3 * TRIED_EVERY
+    for _ in range(times):
+        assert update.fold({1}, batch, []) == {1}
+    assert update.interpreted == 3 * times
+    assert len(tried) <= PATIENCE + 4
+    for _ in range(TRIED_EVERY):
+        state = update.fold(0, batch, [])
+    assert state == 6
+    assert update.fold(1, batch, []) == 7

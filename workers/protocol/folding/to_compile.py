@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 MOST_LETTERS = 300
 """The most characters of a reason why events are interpreted."""
-LOADING, IMPORTING = 0.01, 0.1
+LOADING, IMPORTING = 0.01, 0.2
 """The seconds of interpreting that are worth loading machine code, and worth importing the compiler first.
 
-Loading takes about as long, importing 0.06 s, which is lost if the loop is not in the cache yet.
+Loading takes about as long, importing 0.03 to 0.06 s, which is lost if the update is refused, or the loop is not in the cache yet.
 """
 COMPILER = "dgs.compiled.machine"
 """The last module of the compiler that is imported."""
