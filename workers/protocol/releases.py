@@ -86,9 +86,8 @@ class Release:
         if not count or len(self) - count < max(1, least * count):
             return []
         order, part, _ = Release((0,) * len(rare), rare).merge_order()
-        places = np.empty(
-            (len(self.batches), count + 1), np.intp
-        )  # how many come before each of the rare ones
+        # of each batch, how many events come before each of the rare ones, and how many there are
+        places = np.empty((len(self.batches), count + 1), np.intp)
         places[is_apart, :-1] = [np.cumsum(mine) - mine for mine in (part == np.arange(len(rare))[:, None])]
         for at in np.flatnonzero(~is_apart).tolist():
             batch = self.batches[at]
