@@ -20,7 +20,7 @@ from dgs.job.units import MOST_PER_SECOND, parse_rate
 from dgs.planner.drawing.chart import Line, as_svg
 from dgs.planner.given_rates import with_rates
 from dgs.planner.optimizers.by_name import make_plan
-from dgs.planner.prediction.costs import IMPORTING, LOADING
+from dgs.planner.prediction.costs import LOADING
 from dgs.planner.prediction.latency import Latency
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine
@@ -123,7 +123,7 @@ def at_given_rates(prepared: Prepared, text: str) -> Prepared:
 
 def predicted(prepared: Prepared, costs: Costs) -> Prediction:
     """Return the prediction for a job as it is: its plan, on its hosts, or in this process."""
-    loading = LOADING if COMPILER in sys.modules else IMPORTING
+    loading = LOADING if COMPILER in sys.modules else None
     return Predictor(prepared.program, prepared.topology, costs, loading=loading).predict(prepared.plan)
 
 

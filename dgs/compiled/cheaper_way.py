@@ -37,6 +37,8 @@ CLEARLY = 1.1
 """Large releases are interpreted if machine code takes at least so many times as long."""
 PIECE, BY_FAR = 8192, 2.0
 """Machine code is first tried on pieces of so many events of a large release. It is not used for the rest if it takes at least so many times as long."""
+FEWEST_FIRST, FEWEST_HOLD_FOR = 3, 256
+"""After so many compiled releases of a size that each took BY_FAR as long, this and smaller sizes are interpreted, for so many releases of each size."""
 
 
 @dataclass(slots=True)
@@ -54,10 +56,11 @@ class _Size:
 
 
 class CheaperWay:
-    """Chooses how releases are folded, by their size. `clock`: seconds, of this thread's work."""
+    """Chooses how releases are folded, by their size. `clock`: seconds, of this thread's work. `known`: seconds of interpreting an event, measured elsewhere."""
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
+        self.known = math.inf
         self._large = _Size()
         self._pieces = 0
         self._sizes = [_Size() for _ in range(MOST_EVENTS.bit_length() + 1)]
@@ -90,7 +93,17 @@ class CheaperWay:
         if size.is_measured:
             is_cheaper = min(size.compiled) <= SURELY * min(size.interpreted)
             self._sizes[count.bit_length()] = _Size(is_compiled_cheaper=is_cheaper, uses=HOLDS_FOR)
+        elif len(size.compiled) >= FEWEST_FIRST and min(size.compiled) > BY_FAR * min(
+            size.interpreted, default=self.known
+        ):
+            self._interpret_up_to(count)
         return found
+
+    def _interpret_up_to(self, count: int) -> None:
+        """Interpret releases of a size and of smaller ones, in which machine code takes even longer for each event."""
+        for bits in range(count.bit_length() + 1):
+            if not self._sizes[bits].uses:
+                self._sizes[bits] = _Size(is_compiled_cheaper=False, uses=FEWEST_HOLD_FOR)
 
     def _folded_large(self, count: int, fold: Callable[[bool], tuple[Result, bool]]) -> Result:
         """Fold a large release by machine code, or interpret it if that was clearly dearer the last time."""
@@ -104,9 +117,9 @@ class CheaperWay:
         is_tried = self._pieces < LARGE_FIRST and count <= PIECE
         self._pieces += is_tried
         if len(large.compiled) >= LARGE_FIRST:
-            small = (each for size in self._sizes for each in size.interpreted)
-            least = min(large.interpreted or small, default=math.inf)
-            is_dearer = min(large.compiled) > (BY_FAR if is_tried else CLEARLY) * least
+            measured = large.interpreted or [each for size in self._sizes for each in size.interpreted]
+            least = min(measured, default=self.known)
+            is_dearer = min(large.compiled) > (CLEARLY if measured and not is_tried else BY_FAR) * least
             self._large = _Size(interpreted=large.interpreted, uses=LARGE_HOLDS_FOR if is_dearer else 0)
             self._pieces = 0 if is_dearer else self._pieces
         return found

@@ -221,8 +221,9 @@ TYPICAL = Costs()
 INTERPRETED_FIRST = 8192.0
 """The events that a worker interprets before it may use machine code (`workers/protocol/folding`)."""
 
-LOADING, IMPORTING = 0.01, 0.2
-"""The seconds of interpreting that are worth loading machine code: in a host, which has imported the compiler before, and in one process.
+LOADING, IMPORTING, LARGE_RUN = 0.01, 0.2, 250_000.0
+"""The seconds of interpreting that are worth loading machine code: where the compiler was imported before the run, as in hosts and for a run of
+so many events, and where it was not.
 
 Importing takes 0.03 to 0.06 s only. But with less than it is worth, a faster machine, whose events are worth less, would be predicted to be slower.
 """

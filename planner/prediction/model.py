@@ -30,6 +30,7 @@ from dgs.planner.prediction.costs import (
     FIRST_EVENTS,
     IMPORTING,
     INTERPRETED_FIRST,
+    LARGE_RUN,
     LEAST_REST,
     LOADING,
     NEW_BYTES,
@@ -102,12 +103,15 @@ class Predictor:
         costs: Costs,
         *,
         are_new: bool | None = None,
-        loading: float = IMPORTING,
+        loading: float | None = None,
     ) -> None:
-        """`are_new`: the hosts are new processes, which takes a while; by default several are. `loading`: the seconds of loading machine code where they are not."""
+        """`are_new`: the hosts are new processes, which takes a while; by default several are. `loading`: the seconds of loading machine code."""
         self._program, self._topology, self._costs = program, topology, costs
         are_hosts = topology.hosts > 1 if are_new is None else are_new
-        self._run = _Run(topology.events, *((NEW_BYTES, LOADING) if are_hosts else (0.0, loading)))
+        is_imported = are_hosts or LARGE_RUN <= topology.events < math.inf
+        if loading is None:
+            loading = LOADING if is_imported else IMPORTING
+        self._run = _Run(topology.events, NEW_BYTES if are_hosts else 0.0, loading)
         self._between = Between(program)
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:

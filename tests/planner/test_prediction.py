@@ -21,7 +21,15 @@ from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction import model
 from dgs.planner.prediction.choice import ALIKE
-from dgs.planner.prediction.costs import FIRST_EVENTS, IMPORTING, INTERPRETED_FIRST, LOADING, TYPICAL, Costs
+from dgs.planner.prediction.costs import (
+    FIRST_EVENTS,
+    IMPORTING,
+    INTERPRETED_FIRST,
+    LARGE_RUN,
+    LOADING,
+    TYPICAL,
+    Costs,
+)
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.prediction.traffic import FEW_EVENTS, Between, _Near, traffic
 from dgs.planner.topology import Machine, Stream, Topology, kind_rates
@@ -402,8 +410,8 @@ def test_stretches_are_short_for_the_model_where_they_are_for_workers():
 
 
 def test_machine_code_is_worth_loading_for_the_model_when_it_is_for_workers():
-    ours = INTERPRETED_FIRST, LOADING, IMPORTING
-    assert ours == (fold.FIRST, to_compile.LOADING, to_compile.IMPORTING)
+    ours = INTERPRETED_FIRST, LOADING, IMPORTING, LARGE_RUN
+    assert ours == (fold.FIRST, to_compile.LOADING, to_compile.IMPORTING, to_compile.LARGE_RUN)
 
 
 def test_a_long_run_is_compiled_and_a_short_one_interpreted():
@@ -424,6 +432,17 @@ def test_a_long_run_is_compiled_and_a_short_one_interpreted():
     assert throughput(2 * loading, {"value": 2e-9}) == pytest.approx(2 * interpreted, rel=0.05)
     assert throughput(math.inf, {"value": 2e-9}) > 100 * interpreted
     assert throughput(math.inf, {"value": 2e-6}) == interpreted
+
+
+def test_a_large_run_has_imported_the_compiler_before_it_begins():
+    def throughput(events, each):
+        stream = Stream("v", TagSet.of(VALUE), {VALUE(): 1000.0}, events=events)
+        costs, topology = Costs(update=each, compiled_kinds={"value": 2e-9}), on(Topology([stream]), 1)
+        made = plan(Window(), topology, name="sequential")
+        return Predictor(Window(), topology, costs).predict(made).throughput
+
+    each = IMPORTING / LARGE_RUN / 2  # all events are interpreted in less time than importing is worth
+    assert throughput(LARGE_RUN, each) > 2 * throughput(LARGE_RUN - 1, each)
 
 
 def test_a_kind_whose_compiled_update_is_dearer_takes_part_in_the_loop_of_the_others():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack
 
 from dgs.errors import StalledError
 from dgs.workers.observing.program_lines import ProgramLine, ProgramLines
+from dgs.workers.protocol.folding.to_compile import LARGE_RUN, load_compiler
 from dgs.workers.runtime import process
 from dgs.workers.runtime.control import OverdueStop
 from dgs.workers.runtime.deployment import Deployment
@@ -42,6 +44,8 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         if is_kept:
             taken.enter_context(lines.logs())
             taken.callback(lambda: _note(session, lines.close()))
+        if job.may_compile and LARGE_RUN <= job.events < math.inf:
+            load_compiler()
         with overdue.work(), lines.prints():
             engine = Engine(deployment, 0)
         session.story.hosts = engine.story

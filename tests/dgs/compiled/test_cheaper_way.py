@@ -7,6 +7,8 @@ import pytest
 from dgs.compiled import cheaper_way
 from dgs.compiled.cheaper_way import (
     COMPILED_FIRST,
+    FEWEST_FIRST,
+    FEWEST_HOLD_FOR,
     HOLDS_FOR,
     INTERPRETED_NEXT,
     LARGE_FIRST,
@@ -66,6 +68,39 @@ def test_sizes_are_chosen_for_apart_and_large_releases_are_compiled():
     ways.folded(1000, work.fold)
     ways.folded(MOST_EVENTS + 1, work.fold)
     assert work.done[-3:] == [False, True, True]
+
+
+def test_sizes_up_to_one_that_is_far_dearer_are_interpreted_soon():
+    work = Work(300, 1)
+    ways = CheaperWay(clock=lambda: work.now)
+    ways.known = 1.0
+    for _ in range(FEWEST_FIRST + 1):
+        ways.folded(100, work.fold)
+    ways.folded(10, work.fold)
+    ways.folded(1000, work.fold)
+    assert work.done == [True] * FEWEST_FIRST + [False, False, True]
+    work.compiled, work.done = 0.5, []
+    for _ in range(2 * (FEWEST_HOLD_FOR + COMPILED_FIRST)):
+        ways.folded(100, work.fold)
+    assert work.done[-1] is True
+
+
+def test_a_size_that_is_not_far_dearer_is_measured_in_both_ways():
+    work = Work(150, 100)
+    ways = CheaperWay(clock=lambda: work.now)
+    ways.known = 1.0
+    for _ in range(MEASURED):
+        ways.folded(100, work.fold)
+    assert work.done == [True] * COMPILED_FIRST + [False] * INTERPRETED_NEXT
+
+
+@pytest.mark.parametrize(("times", "is_compiled"), [(1.5, True), (2.5, False)])
+def test_large_releases_are_interpreted_if_the_first_events_took_far_less(times, is_compiled):
+    work = Work(times * (PIECE + 1), PIECE + 1)
+    ways = CheaperWay(clock=lambda: work.now)
+    ways.known = 1.0
+    folded_large(work, ways, LARGE_FIRST + 1)
+    assert work.done == [True] * LARGE_FIRST + [is_compiled]
 
 
 def folded_large(work, ways, releases):

@@ -239,11 +239,13 @@ def ticking(seconds: float):
 @pytest.mark.parametrize(
     ("expected", "seconds", "interpreted"),
     [
-        pytest.param(math.inf, 0.0025, 399, id="as-many-may-come-as-have-come"),
-        pytest.param(math.inf, 0.0075, 250, id="so-it-pays-once-interpreting-has-taken-as-long-as-loading"),
+        pytest.param(math.inf, 0.0025, 399, id="twice-as-many-may-come-as-have-come"),
+        pytest.param(
+            math.inf, 0.004, 250, id="so-it-pays-once-interpreting-has-taken-half-as-long-as-loading"
+        ),
         pytest.param(260, 0.0075, 399, id="few-are-known-to-come"),
         pytest.param(399, 0.0075, 125, id="many-are-known-to-come"),
-        pytest.param(100, 0.0075, 250, id="more-come-than-were-known"),
+        pytest.param(100, 0.004, 250, id="more-come-than-were-known"),
     ],
 )
 def test_machine_code_is_loaded_once_it_takes_less_time_than_interpreting_the_rest(

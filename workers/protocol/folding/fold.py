@@ -103,6 +103,8 @@ class Folder:
         if (found := compiled_update(compiled, self._loop)) is not None:
             self._compiled, self._made, cheaper, self._cheaper_joins = found
             self._cheaper = self._cheaper or cheaper
+            if self._cheaper is not None and self._loop.timed:
+                self._cheaper.known = self._loop.seconds / self._loop.timed
         else:
             self._cheaper = None
         self._to_compile = None

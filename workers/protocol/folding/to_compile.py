@@ -22,6 +22,8 @@ LOADING, IMPORTING = 0.01, 0.2
 
 Loading takes about as long, importing 0.03 to 0.06 s, which is lost if the update is refused, or the loop is not in the cache yet.
 """
+LARGE_RUN = 250_000
+"""A process with so many events ahead loads the compiler before it begins. Most updates would be interpreted for longer than importing is worth."""
 COMPILER = "dgs.compiled.machine"
 """The last module of the compiler that is imported."""
 
@@ -40,12 +42,12 @@ class ToCompile(NamedTuple):
     def pays(self, loop: ScalarLoop, in_batches: int) -> bool:
         """Return whether loading machine code takes less time than interpreting the events to come, judged by those that were timed.
 
-        As large a share of them is interpreted as before: `in_batches` events were not. If their number is not known, as many may come as
-        have come.
+        As large a share of them is interpreted as before: `in_batches` events were not. If their number is not known, twice as
+        many may come as have come.
         """
         seen = loop.events + in_batches
         left, share = self.expected - seen, loop.events / seen
-        to_come = left * share * loop.seconds / loop.timed if 0 <= left < math.inf else loop.seconds
+        to_come = left * share * loop.seconds / loop.timed if 0 <= left < math.inf else 2 * loop.seconds
         return to_come > (LOADING if COMPILER in sys.modules else IMPORTING)
 
 
