@@ -116,6 +116,11 @@ class MergedRun:
         self.count = sum(map(len, batches))
         self.interpreted = self.deviations = 0
 
+    @property
+    def least_events(self) -> int:
+        """The fewest events of a run that pay for moving the entries of the state."""
+        return self._form.least_events
+
     def fold(
         self, state: State, interpret: Interpreter, rest: Rest, outputs: list[OutputBatch], most: int
     ) -> State:

@@ -120,7 +120,9 @@ def _entries_type(state: dict[Any, Any], keys: Iterable[Any]) -> Type:
 
 
 class ScalarState:
-    """The form of a state for a compiled loop: scalars."""
+    """The form of a state for a compiled loop: scalars. `least_events`: the fewest that pay for moving the state."""
+
+    least_events = 0
 
     def __init__(self, of: Type) -> None:
         self._scalars, self._value = flat(of)
@@ -148,6 +150,7 @@ class DictState(ScalarState):
     def __init__(self, of: Type, keys: Keys) -> None:
         self._entry = of.parts[0]
         self._keys, self._slots = keys.found, keys.slots
+        self.least_events = EVENTS_OF_A_KEY * len(keys.found)
         self._arrays: list[Array] = []
         self._objects: list[Any] = []
         self._made: dict[int, Any] = {-1: None}

@@ -254,6 +254,25 @@ def test_lanes_are_merged_without_those_that_no_loop_takes(program, keys, seed):
     assert update.apart == {2}
 
 
+@pytest.mark.parametrize(
+    ("keys", "is_ready", "parts"),
+    [(3, True, 3), (3, False, 0), (40, True, 0)],
+    ids=["taken", "not-ready", "many-keys"],
+)
+def test_a_release_is_cut_only_if_the_loop_takes_what_is_between(keys, is_ready, parts):
+    """Otherwise it would be interpreted in many small parts."""
+    program, draw = Orders(), random.Random(1)
+    folder = Folder(program, program.states()[0], "w", Bounds(few_events=2, short_loop=8))
+    update = folder._compiled = CompiledUpdate(
+        program.states()[0].update,
+        folder._loop.fold_batch,
+        translate=by_python if is_ready else lambda _: None,
+    )
+    update.apart.add(2)
+    release = day(draw, list(range(keys)), 0, 1)
+    assert len(folder._parts({}, release, update)) == parts
+
+
 def alternating(expression):
     """Return a folder whose update must be compiled, and a release of two lanes that take turns."""
     text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n"

@@ -225,7 +225,7 @@ class Folder:
         is_dense = release.is_dense(bounds.short_loop if self._columns is None else bounds.short_stretch)
         if (merged := self._merged(state, release, compiled, is_dense=is_dense)) is not None:
             return merged(state, outputs)
-        if is_dense and compiled is not None and (parts := release.around(compiled.apart, bounds.short_loop)):
+        if is_dense and (parts := self._parts(state, release, compiled)):
             for part in parts:
                 state = self._fold_release(state, part, outputs, compiled)
             return state
@@ -234,6 +234,16 @@ class Folder:
         for _, batch in release.stretches():
             state = self._fold_batch(state, batch, outputs, compiled)
         return state
+
+    def _parts(self, state: State, release: Release, compiled: CompiledUpdate | None) -> list[Release]:
+        """Return the parts of a release at and between the events that machine code does not take. Empty unless it takes those between, and that pays."""
+        lanes = release.by_lane()
+        if compiled is None or compiled.apart.isdisjoint(lanes):
+            return []
+        others = {lane: own for lane, own in lanes.items() if lane not in compiled.apart}
+        if len(others) < 2 or (run := compiled.merged(state, others, release.ordered)) is None:  # noqa: PLR2004
+            return []
+        return release.around(compiled.apart, max(self._bounds.short_loop, run.least_events))
 
     def _merged(
         self, state: State, release: Release, compiled: CompiledUpdate | None, *, is_dense: bool
