@@ -49,9 +49,9 @@ class CompiledUpdate:
     """An update as loops over columns: one loop for each class of lanes and type of state, made at the first batch.
 
     `interpret`: folds events that are not compiled. `is_required`: a refusal raises CompileError. `refusals`: why batches were interpreted,
-    by their kinds. `apart`: lanes whose events are refused, so that other lanes are merged without them. `events`: how many were compiled. `deviations`: how many of them the compiled loop left to the interpreter.
-    `interpreted`: how many were interpreted, with these. `translate`: makes a loop of its text; it returns None if the loop is not ready
-    yet.
+    by their kinds. `apart`: lanes whose events are refused, so that others are merged without them. `events`: how many were compiled.
+    `deviations`: how many of them the compiled loop left to the interpreter. `interpreted`: how many were interpreted, with these.
+    `translate`: makes a loop of its text; it returns None if the loop is not ready yet.
     """
 
     def __init__(
@@ -157,10 +157,8 @@ class CompiledUpdate:
                     ordered = {lane: [one for one in together if one != lane] for lane in together}
                 orders = self._orders(together, ordered)
                 text, loop, texts = self._loops.of(classes, orders, of)
-                with_numbers = [n for n, order in enumerate(orders) if order.twins]
-                return MergedRun(
-                    form_of(text.state, keys), loop, batches, classes, texts, with_numbers=with_numbers
-                )
+                twins = [n for n, order in enumerate(orders) if order.twins]
+                return MergedRun(form_of(text.state, keys), loop, batches, classes, texts, with_numbers=twins)
         except ReadsStream:  # the update needs classes of lanes with the names of streams
             self._lanes.clear()
             return self.merged(state, lanes, ordered, is_by_key=is_by_key)
@@ -181,7 +179,7 @@ class CompiledUpdate:
         try:
             of = state_type(state, keys_of(state, batches))
             left = [lane for lane in together if lane not in found]
-            found |= {lane for lane in left if self._loops.refuse(self._lanes[lane][0], of)}
+            found |= {lane for lane in left if self._loops.refuses(self._lanes[lane][0], of)}
         except ReadsStream:
             self._lanes.clear()
             return True

@@ -95,7 +95,7 @@ class UpdateLoops:
             raise
         self._refused.pop(lanes, None)
 
-    def refuse(self, lane: LaneClass, state: Type) -> bool:
+    def refuses(self, lane: LaneClass, state: Type) -> bool:
         """Return whether events of one lane are refused, whatever they are merged with. It only takes the text of their loop."""
         key = ((lane,), (), self._widened((lane,), state), 0)
         if key not in self._loops and self._surroundings is not None:

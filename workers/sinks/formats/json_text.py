@@ -43,12 +43,11 @@ def as_json(value: Any) -> str:
 
 
 def _is_safe(text: str) -> bool:
-    """Return whether no character is to be escaped. Searching for each takes a quarter of the time of the pattern."""
+    """Return whether no character is to be escaped. To search for each takes a quarter of the time of the pattern."""
     try:
-        text.encode()
+        return not _is_changed(text.encode())
     except UnicodeEncodeError:
         return False
-    return not ("\x85" in text or "\u2028" in text or "\u2029" in text)
 
 
 def as_json_texts(values: Sequence[Any]) -> list[bytes]:
